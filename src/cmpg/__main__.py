@@ -19,9 +19,9 @@ def main() -> None:
             ignore_signals()
     except KeyboardInterrupt as stop:
         sys.exit(exit_code(stop))
-    except (ImportError, RuntimeError, SystemError) as broken:
-        # A package that is interrupted while it is imported may raise these instead; before Python 3.12 a RuntimeError
-        # while one of its classes is made.
+    except Exception as broken:
+        # A package that is interrupted may raise something else instead: an ImportError; before Python 3.12 a
+        # RuntimeError while one of its classes is made; whatever its own cleaning up raises.
         if not was_interrupted():
             raise
         sys.exit(exit_code(broken))

@@ -135,6 +135,46 @@ cmpg.__main__.main()
     assert len(done.stderr.splitlines()) == 1
 
 
+CALLED_BACK = """
+import os, signal, sys, time, weakref
+import cmpg.__main__, cmpg.cli.main
+
+class Thing: pass
+
+def command():
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(0)))
+    del thing  # what the callback raises is ignored by Python
+    for _ in range(3000):
+        time.sleep(0.02)
+    sys.exit(0)
+
+cmpg.cli.main.main = command
+cmpg.__main__.main()
+"""
+
+CLEANING_UP = """
+import os, signal, sys
+import cmpg.__main__, cmpg.cli.main
+
+def command():
+    try:
+        os.kill(os.getpid(), signal.SIGHUP)
+        sum(range(10**6))
+    finally:
+        None.position  # what a library does that is interrupted while it writes
+
+cmpg.cli.main.main = command
+cmpg.__main__.main()
+"""
+
+
+@pytest.mark.parametrize("command", [CALLED_BACK, CLEANING_UP])
+def test_a_signal_is_answered_in_one_line_though_other_code_swallows_the_exception(command):
+    ended = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "interrupted; nothing was kept\n")
+
+
 def test_a_signal_that_the_parent_ignores_stays_ignored():
     line = [*PROGRAM, "solve", "counter-example"]
     with subprocess.Popen(

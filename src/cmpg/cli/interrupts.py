@@ -21,6 +21,9 @@ from types import FrameType
 EXIT_CODE = 130
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
+AGAIN = 0.02
+"""Seconds after which a signal is answered once more, if Python swallowed the answer."""
+
 SAME_EVENT = 0.5
 """Seconds in which further signals belong to the first one: a closed terminal sends SIGHUP from kernel and shell."""
 
@@ -40,12 +43,18 @@ def handle_signals() -> None:
     _State.handled = tuple(each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN)
     for each in _State.handled:
         signal.signal(each, _interrupt)
+    if _State.handled and hasattr(signal, "setitimer"):
+        # Exceptions that are raised in callbacks of the interpreter, such as of weak references, go no further.
+        signal.signal(signal.SIGALRM, _interrupt_again)
+        sys.unraisablehook = _not_lost
 
 
 def ignore_signals() -> None:
     """Ignore what `handle_signals` handles: the answer is out, or the reason why there is none is being printed."""
     for each in _State.handled:
         signal.signal(each, signal.SIG_IGN)
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def was_interrupted() -> bool:
@@ -60,6 +69,17 @@ def _interrupt(number: int, _: FrameType | None) -> None:
     if now - _State.last > SAME_EVENT:
         _State.last = now
         raise KeyboardInterrupt
+
+
+def _not_lost(lost: sys.UnraisableHookArgs) -> None:
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def _interrupt_again(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _leave_closed_terminals() -> None:
