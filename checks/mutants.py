@@ -4,6 +4,7 @@
     python -m checks mutants --sample 0             every mutant there is: hours
     python -m checks mutants --only certificate     one file
     python -m checks mutants --known --sample 0     the table of all that is known, without trying anything
+    python -m checks mutants --seed 7               another sample, that no test was written for
 
 A mutant is a file with one change. It is compiled into a fork of this process, so that nothing is written and nothing
 but the library is imported again, and the tests that concern the file run until one fails. What is done is kept in
@@ -533,11 +534,15 @@ def fingerprint(target: Target) -> str:
     return digest.hexdigest()[:16]
 
 
-def sampled(mutants: list[Mutant], size: int) -> list[Mutant]:
+def sampled(mutants: list[Mutant], size: int, seed: int = 0) -> list[Mutant]:
     """Return a sample, in which a mutant stays while its line does: all where the size is 0."""
     # By hashes, which are as good as random; a larger sample has the smaller ones in it, so that more can be tried.
-    drawn = sorted(mutants, key=lambda each: each.mark)[: size or len(mutants)]
+    drawn = sorted(mutants, key=lambda each: _rank(each.mark, seed))[: size or len(mutants)]
     return sorted(drawn, key=lambda each: each.number)
+
+
+def _rank(mark: str, seed: int) -> str:
+    return hashlib.sha256(f"{seed} {mark}".encode()).hexdigest() if seed else mark
 
 
 def _is_same(reasons: dict[str, str], key: str) -> bool:
@@ -570,7 +575,7 @@ class Score:
         return f"{self.tried} | {self.noticed} | {self.same} | {f'{self.share:.1%}' if self.tried else ''}"
 
 
-def test_target(target: Target, size: int, folder: Path, *, known_only: bool) -> dict:
+def test_target(target: Target, size: int, seed: int, folder: Path, *, known_only: bool) -> dict:
     """Try a sample of mutants of one file, and return the record."""
     path = folder / f"{target.name.replace(' ', '_')}-{fingerprint(target)}.jsonl"
     known = {}
@@ -579,7 +584,7 @@ def test_target(target: Target, size: int, folder: Path, *, known_only: bool) ->
         known[record["mark"]] = record
     mutants = all_mutants((SOURCE / target.path).read_text("utf-8"))
     # Where more is wanted, more has to be seen.
-    chosen = sampled(mutants, size if target.least < 0.9 else 5 * size)
+    chosen = sampled(mutants, size if target.least < 0.9 else 5 * size, seed)
     if known_only:
         chosen = [mutant for mutant in chosen if mutant.mark in known]
     without = failing(target, folder) if any(mutant.mark not in known for mutant in chosen) else ()
@@ -652,6 +657,7 @@ def main(argv: list[str]) -> int:
         default=24,
         help="mutants of each file, and five times as many of the strictest; 0 for all",
     )
+    parser.add_argument("--seed", type=int, default=0, help="which sample; 0 stays the same from run to run")
     parser.add_argument("--only", nargs="*", help="some files, by their names in the table")
     parser.add_argument("--known", action="store_true", help="try nothing: write the page of what is known")
     chosen = parser.parse_args(argv)
@@ -659,7 +665,7 @@ def main(argv: list[str]) -> int:
     folder = BUILD / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
     targets = [target for target in TARGETS if chosen.only is None or target.name in chosen.only]
-    records = [test_target(target, chosen.sample, folder, known_only=chosen.known) for target in targets]
+    records = [test_target(target, chosen.sample, chosen.seed, folder, known_only=chosen.known) for target in targets]
     text, score, good = page(records)
     (BUILD / "mutants.md").write_text(text, "utf-8")
     print(text)

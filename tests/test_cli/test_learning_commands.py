@@ -47,13 +47,12 @@ def test_every_mode_learns_and_is_judged(mode):
         assert "0 break a constraint" in answer.stdout
 
 
-@pytest.mark.parametrize("command", ["learn", "bounds"])
-def test_a_mask_of_constraints_is_refused_and_never_dropped(command, monkeypatch, capsys, tmp_path):
+def test_bounds_of_the_theory_refuse_a_mask_of_constraints(monkeypatch, capsys, tmp_path):
     """By counts a game becomes a joint one on the way, which has to bind the same agents."""
     masked = bind(counting_congestion_game(num_agents=2), [[1], [0]])
     assert np.array_equal(masked.to_joint().binds, masked.binds)
     save_game(masked, tmp_path / "masked.npz")
-    assert "bind some agents only" in refused(monkeypatch, capsys, command, tmp_path / "masked.npz", "--epsilon", 2)
+    assert "bind some agents only" in refused(monkeypatch, capsys, "bounds", tmp_path / "masked.npz", "--epsilon", 2)
 
 
 def test_jobs_change_no_bit():

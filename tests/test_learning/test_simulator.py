@@ -12,18 +12,16 @@ from scipy.stats import chi2, chi2_contingency
 from cmpg import learning
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.errors import BudgetError, GameError, SimulatorError, UnsupportedError
-from cmpg.games.constraints import bind
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.a_priori import APriori
 from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.multinomials import split, spread
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Known
 from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import counting_congestion_game, grid_world_local
+from cmpg.scenarios import grid_world_local
 
 UNLIKELY = 1e-6
 """A correct simulator fails a statistical test here once in a million seeds."""
@@ -291,14 +289,6 @@ def test_a_game_without_a_shared_transition_is_refused_by_its_form():
     with pytest.raises(UnsupportedError, match=r"a LocalGame has no shared transition.*LocalSimulator") as caught:
         GameSimulator(grid_world_local(), rng=np.random.default_rng(0))
     assert caught.value.form == "LocalGame"
-
-
-@pytest.mark.parametrize("game", [two_agent_game(), grid_world_local(), counting_congestion_game(num_agents=2)])
-@pytest.mark.parametrize("door", [GameSimulator, LocalSimulator])
-def test_constraints_that_bind_some_agents_only_are_refused_at_every_door(game, door):
-    masked = bind(game, [[1] * len(game.thresholds), [0] * len(game.thresholds)])
-    with pytest.raises(UnsupportedError, match=r"some agents only; it is not learned.*Learn it with a mask of ones"):
-        door(masked, rng=np.random.default_rng(0))
 
 
 def test_every_exported_name_is_what_it_says():

@@ -158,8 +158,8 @@ def bounds(
 
     from cmpg.equilibrium.starts.min_cost import feasible_start
     from cmpg.files.records import names_record
-    from cmpg.learning.bounds import bounds_table
-    from cmpg.learning.simulator import GameSimulator, refuse_masks
+    from cmpg.learning.bounds import bounds_table, refuse_masks
+    from cmpg.learning.simulator import GameSimulator
     from cmpg.learning.slater import cmdp_slack, slater_constant
     from cmpg.report.learning_page import bounds_face, bounds_record
 
@@ -191,12 +191,10 @@ def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) 
     """Return a scenario or a file and its name: local and counting games as they are, all others over joint actions."""
     from cmpg.games.counting.game import CountingGame
     from cmpg.games.local.game import LocalGame
-    from cmpg.learning.simulator import refuse_masks
     from cmpg.learning.trials import HiddenGame
     from cmpg.learning.truncation import steps_for
 
     game: Game = target.build(seed=seed)
-    refuse_masks(game)
     if not isinstance(game, (LocalGame, CountingGame)):
         game = joint_form(game, wanted="has no transition to learn")
     horizon = None if game.discount is None else steps_for(game, epsilon)

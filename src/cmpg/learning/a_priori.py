@@ -19,7 +19,7 @@ from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import BudgetError, InfeasibleError
-from cmpg.learning.bounds import Size, error_weights, rigorous_constants
+from cmpg.learning.bounds import Size, error_weights, refuse_masks, rigorous_constants
 from cmpg.learning.confidence import empirical_cmdp, l1_radius
 from cmpg.learning.outcome import LearnedResponse, ResponseStatus
 from cmpg.learning.problem import InducedProblem
@@ -52,6 +52,7 @@ class APriori:
 
     def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
         """Learn a best response, or raise BudgetError before anything is drawn."""
+        refuse_masks(problem.known)
         size = Size.of(problem.known, problem.agent)
         constants = rigorous_constants(size, slater=self.slater, epsilon=epsilon, delta=delta)
         refuse_beyond(problem, constants.samples, limit=self.max_samples, mode="APriori")

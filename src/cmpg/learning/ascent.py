@@ -23,6 +23,9 @@ far as it can be: over all transitions that are not ruled out beforehand, V^{c_j
 ceiling (`cost_range`; with one step both are exact). A ceiling of at most α proves the start, a floor above α refuses
 it before the first sample; otherwise samples may prove or refute it, and until they do it is one of the assumptions.
 
+Where constraints bind some agents only, an agent stays if no policy that meets those that bind it is worth ε more, and
+moves only to one that meets all of them (docs/learning-theory.md, section 5).
+
 A response that its learner could not certify is never moved to; if one is left at the end, nothing is certified. What
 is learned safely (`SafeExploration`) is safe on the way too: besides the start, only policies that are proved feasible
 are played. A generative model is not the world: there `Adaptive` rolls out candidates before they are proved feasible.
@@ -48,7 +51,7 @@ from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, RoundRo
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, OutOfTimeError, SimulatorError, StartError, UnsupportedError
-from cmpg.learning.bounds import ascent_constants
+from cmpg.learning.bounds import ascent_constants, refuse_masks
 from cmpg.learning.confidence import binomial_interval, check_accuracy, estimate
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.joint_model import model_of
@@ -56,6 +59,7 @@ from cmpg.learning.local.simulator import LocalKnown
 from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import CurrentBounds, LearnedResponse, Learner, LearnResult, ResponseStatus, claim
 from cmpg.learning.problem import InducedProblem
+from cmpg.learning.safe import SafeExploration
 from cmpg.learning.samples import Known, cut_settings
 from cmpg.learning.simulator import Logbook, Simulator
 from cmpg.policy import JointPolicy
@@ -122,6 +126,8 @@ def learn(
     if isinstance(known, LocalKnown):
         wanted = "has kernels that do not depend on what others play, so that one model serves all responses"
         raise UnsupportedError("LocalGame", wanted, "Use learn_shared, or learn_safely from episodes.")
+    if not isinstance(learner or Adaptive(), (Adaptive, SafeExploration)):
+        refuse_masks(known)  # any other learner takes it that all constraints bind its agent
     known.left_of(epsilon)  # refuses what is cut off too early before anything else
     deadline = time.monotonic() + time_limit
     try:
@@ -407,7 +413,7 @@ def learned_start(simulator: Simulator, *, delta: float, max_count: int = 2**24)
         more = max(3 * count, FIRST_DRAWS)
         drawn = simulator.draw_all(count=more, purpose="start")
         samples, count, number = drawn if samples is None else samples + drawn, count + more, number + 1
-        game = model_of(simulator.known, samples, delta=delta, interval=binomial_interval).game
+        game = model_of(simulator.known, samples, delta=delta, interval=binomial_interval).unmasked
         found = feasible_start(game.with_thresholds(limits)).policy
         if found is None:
             continue

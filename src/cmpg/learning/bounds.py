@@ -47,7 +47,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.errors import CMPGError
+from cmpg.errors import CMPGError, UnsupportedError
+from cmpg.games.game import HasConstraints, binds_of
 from cmpg.learning.confidence import check_accuracy, log_subsets
 from cmpg.learning.samples import Known
 
@@ -259,6 +260,15 @@ def safe_constants(size: Size, *, margin: float, epsilon: float, delta: float, p
     return SafeConstants(iterations, first, episodes, (iterations * (1 + episodes) + first) * horizon)
 
 
+def refuse_masks(game: HasConstraints) -> None:
+    """Raise if constraints bind some agents only: the paper's theory is of constraints that bind all agents."""
+    if not binds_of(game).all():
+        advice = "Leave the mask out; Adaptive, SafeExploration and learn_shared learn it as it is."
+        raise UnsupportedError(
+            type(game).__name__, "has constraints that bind some agents only, and the theory's constants do not", advice
+        )
+
+
 def check_slater(slater: float) -> None:
     """Raise unless the slack is positive."""
     if not slater > 0:
@@ -357,6 +367,7 @@ def bounds_table(
     ('1: CA-CMPG, known model', True)
     """
     check_accuracy(epsilon, delta)
+    refuse_masks(known)
     total = float(known.reward_ranges.sum())
     if potential_range is not None and not 0 <= potential_range <= total:
         raise CMPGError(f"potential_range is {potential_range:.4g}; it must be between 0 and Σ G_i, {total:.4g}.")

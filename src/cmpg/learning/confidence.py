@@ -34,15 +34,16 @@ next state. `estimate` puts the empirical CMDP into its box.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from cmpg.arrays import FloatArray, IntArray, frozen
-from cmpg.cmdp.box import BoxCMDP
+from cmpg.cmdp.box import BoxCMDP, OptimisticResponse, optimistic_response
 from cmpg.cmdp.model import CMDP
 from cmpg.errors import CMPGError, SimulatorError
+from cmpg.games.game import bound_cmdp
 from cmpg.games.joint.averages import average_roundings
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import BoolArray, Samples
@@ -362,6 +363,16 @@ class Estimate:
     optimistic: BoxCMDP  # the same kernels, with the most favourable payoffs
     worst_reward: FloatArray  # [H, S, A]
     worst_costs: FloatArray  # [k, H, S, A]
+
+    def best_deviation(self, bound: BoolArray) -> OptimisticResponse:
+        """Solve the extended CMDP, in which a deviation has to meet the constraints that bind the agent: bound is [k].
+
+        Its `bound` is at least the value of any of them with probability 1 − δ.
+        """
+        if bound.all():
+            return optimistic_response(self.optimistic)
+        deviating = bound_cmdp(self.optimistic.nominal, bound)
+        return optimistic_response(replace(self.optimistic, nominal=deviating, trusted=True))
 
 
 def estimate(

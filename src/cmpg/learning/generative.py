@@ -8,6 +8,7 @@ in the next, and all of it fails with probability at most δ.
 - Candidate: the optimum of the empirical CMDP, its thresholds tightened by the errors that its costs are likely to
   have. It is measured by fresh episodes (`optimism.py`), only once the ceiling is near what it seems to be worth; a
   candidate that fails is tightened further. A quarter of the round's share, δ/(j(j + 1)).
+  A candidate meets every constraint, also those that do not bind the agent; the ceiling minds those that do.
 - The current policy of the agent, if the query is about deviations, is measured likewise; a quarter of the share.
 - If rows have one or two possible next states, a box around the empirical kernel, with half of δ: the best value over
   all policies and kernels of the box is a ceiling, and the worst cases of the empirical optimum, tightened so far that
@@ -34,13 +35,14 @@ from functools import partial
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.box import optimistic_response, worst_case
+from cmpg.cmdp.box import worst_case
 from cmpg.cmdp.evaluation import action_values, evaluate, occupancy
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.cmdp.response import BestResponse
 from cmpg.errors import BudgetError, InfeasibleError, SimulatorError
+from cmpg.games.game import bound_cmdp
 from cmpg.learning.confidence import Estimate, Interval, binomial_interval, check_accuracy, empirical_cmdp, estimate
 from cmpg.learning.optimism import FIRST_EPISODES, Draws, Measurement, Optimism
 from cmpg.learning.outcome import BoundedPolicy, CurrentBounds, LearnedResponse, Proved, ResponseStatus
@@ -124,6 +126,8 @@ class _Rounds:
         horizon = problem.shape[0]
         learned = problem.known.payoffs is None
         self.problem, self.epsilon, self.delta = problem, epsilon, delta
+        self.bound = problem.known.bound(problem.agent)  # [k]
+        self.obstacle = ""  # why no candidate can be moved to
         self.interval = learner.interval if problem.known.max_successors(problem.agent) <= BOX_SUCCESSORS else None
         if learned or horizon == 1:  # payoffs have their intervals from the box, and one step has nothing else
             self.interval = learner.interval or binomial_interval
@@ -176,10 +180,12 @@ class _Rounds:
                 self._bound_by_draws(empirical, optimistic, left=left, share=share)
         except InfeasibleError as proof:
             return self.conclude(ResponseStatus.INFEASIBLE, str(proof))
+        if self.obstacle and not self.decided:
+            return self.conclude(ResponseStatus.UNPROVED, self.obstacle)
         return self.conclude()
 
     def _bound_by_box(self, belief: Estimate) -> None:
-        best = optimistic_response(belief.optimistic)
+        best = belief.best_deviation(self.bound)
         self.proved.lower(best.bound)
         self.latest = tightened_candidate(belief)
         self.proved.consider(self.latest)
@@ -188,25 +194,27 @@ class _Rounds:
         self.work += best.work + self.latest.work
 
     def _bound_by_draws(self, empirical: CMDP, optimistic: CMDP, *, left: float, share: float) -> None:
-        known = self.problem.known
+        known, bound = self.problem.known, self.bound
+        most_reward, least_costs = known.extreme_payoffs(self.problem.agent)
         with np.errstate(divide="ignore", invalid="ignore"):  # a cost that is always the same has no range
             scales = known.reward_ranges[self.problem.agent] / known.cost_spans.sum(axis=1)
         optimism = Optimism(
             draws=Draws(self.samples.transitions, known.induced_support(self.problem.agent)),
             reward=optimistic.reward,
-            costs=optimistic.costs,
-            fixed=None if known.payoffs is not None else known.extreme_payoffs(self.problem.agent),
-            thresholds=known.thresholds,
+            costs=optimistic.costs[bound],
+            fixed=None if known.payoffs is not None else (most_reward, least_costs[bound]),
+            thresholds=known.thresholds[bound],
             initial=known.initial,
-            scales=np.where(np.isfinite(scales) & (scales > 0), scales, 1.0),
+            scales=np.where(np.isfinite(scales) & (scales > 0), scales, 1.0)[bound],
             delta=left / 2,  # for all rounds together: its bets are fixed beforehand
         )
         try:
-            best: BestResponse | None = Exact()(empirical)
+            best: BestResponse | None = Exact()(bound_cmdp(empirical, bound))
         except InfeasibleError:
             best = None
-            optimism.require_feasible()
-        ceiling = optimism.least_bound(np.full(known.num_constraints, np.inf) if best is None else best.multipliers)
+            optimism.require_feasible(np.flatnonzero(bound))
+        near = np.full(known.num_constraints, np.inf) if best is None else best.multipliers
+        ceiling = optimism.least_bound(near[bound])
         self.proved.lower(ceiling.value)
         self.work += ceiling.work + (2 if best is None else best.work)
         self._measure(empirical, best, share)
@@ -214,9 +222,9 @@ class _Rounds:
         # optimistic planner may go.
         if self.interval is None and best is not None:
             slack = max(ceiling.value - best.value, self.epsilon / 4)
-            self.matter = entries_that_matter(
-                empirical, ceiling.multipliers, optimism.worth(ceiling.multipliers), slack
-            )
+            multipliers = np.zeros(known.num_constraints)
+            multipliers[bound] = ceiling.multipliers
+            self.matter = entries_that_matter(empirical, multipliers, optimism.worth(ceiling.multipliers), slack)
 
     def use_up(self) -> None:
         """Measure a candidate with what is left of the budget, so that a run that is cut short ends with a policy."""
@@ -226,7 +234,8 @@ class _Rounds:
         share = self.delta / (rounds * (rounds + 1)) / 2
         try:
             episodes = max(self.problem.simulator.ledger.left / self.problem.shape[0], 1.0)
-            best = self._tightened(empirical, Exact()(empirical), share, episodes=episodes)
+            loose = Exact()(bound_cmdp(empirical, self.bound))
+            best = self._tightened(empirical, loose, share, episodes=episodes)
         except InfeasibleError:
             return
         if best is not None:
@@ -258,6 +267,13 @@ class _Rounds:
                 return
             candidate = Measurement(self.problem, safer.policy, empirical, delta=share / (4 * TRIES))
             self._play(candidate, partial(self._consider, safer))
+            broken = (candidate.floors[1:] > self.problem.known.limits) & ~self.bound
+            if broken.any():
+                self.obstacle = (
+                    f"what is best for the agent breaks constraint {int(np.argmax(broken))}, which does not bind it. "
+                    "Agents that it binds would have to make room: learn_shared can propose such policies."
+                )
+                return
             if self.latest.meets(self.problem.known.limits):
                 break
         if nash is not None and self.proved.incumbent is not None:
@@ -301,13 +317,32 @@ class _Rounds:
         nash = self.problem.nash_epsilon
         room = 0.0 if nash is None else nash / 16 / np.maximum(best.multipliers, 1e-300) * (best.multipliers > 0)
         for left in (errors + room, errors):
-            try:
-                found = Exact()(replace(empirical, thresholds=empirical.thresholds - left, trusted=True))
-            except InfeasibleError:
-                continue
-            self.work += found.work
-            return found
+            found = self._solved(empirical, left)
+            if found is not None:
+                return found
         return None
+
+    def _solved(self, empirical: CMDP, left: FloatArray) -> BestResponse | None:
+        """Solve the empirical CMDP with thresholds lowered by `left` [k]; None where no policy meets them.
+
+        The agent minds constraints that do not bind it, too, as long as it loses next to nothing by that.
+        """
+        found = self._best(bound_cmdp(_lowered(empirical, left), self.bound))
+        if found is None or self.bound.all():
+            return found
+        for lower in (left, np.where(self.bound, left, 0.0)):
+            other = self._best(_lowered(empirical, lower))
+            if other is not None and other.value >= found.value - self.epsilon / 4:
+                return other
+        return found
+
+    def _best(self, cmdp: CMDP) -> BestResponse | None:
+        try:
+            found = Exact()(cmdp)
+        except InfeasibleError:
+            return None
+        self.work += found.work
+        return found
 
     def conclude(self, status: ResponseStatus | None = None, message: str = "") -> LearnedResponse:
         """Gather what is proved."""
@@ -342,6 +377,10 @@ class _Rounds:
             work=self.work,
             current=None if nash is None else proved.current,
         )
+
+
+def _lowered(cmdp: CMDP, left: FloatArray) -> CMDP:
+    return replace(cmdp, thresholds=cmdp.thresholds - left, trusted=True)
 
 
 def current_in_box(belief: Estimate, policy: FloatArray) -> CurrentBounds:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,11 +21,12 @@ from cmpg.cmdp.model import CMDP
 from cmpg.errors import InfeasibleError, SimulatorError
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.position import CountingPosition
+from cmpg.games.game import binds_of
 from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import Estimate, Interval, hoeffding_radius, transition_box
 from cmpg.learning.outcome import Bounds
-from cmpg.learning.samples import CountingPayoffs, Known, Payoffs, Samples
+from cmpg.learning.samples import BoolArray, CountingPayoffs, Known, Payoffs, Samples
 from cmpg.policy import JointPolicy
 
 
@@ -44,7 +46,12 @@ class JointModel:
 
     def bound(self, policy: JointPolicy) -> Bounds:
         """Bound the costs of a policy, and what any agent could gain by deviating."""
-        return bounds_of_views(policy, self._views(policy))
+        return bounds_of_views(policy, self._views(policy), binds_of(self.game))
+
+    @cached_property
+    def unmasked(self) -> JointGame:
+        """The empirical game in which all constraints bind all agents, so that its CMDPs have all costs."""
+        return self.game if self.game.binds is None else self.game.with_binds(None)
 
     def _views(self, policy: JointPolicy) -> list[Estimate]:
         return [_view(self, policy, agent) for agent in range(self.game.num_agents)]
@@ -79,6 +86,7 @@ def joint_model(known: Known, samples: Samples, *, delta: float, interval: Inter
         thresholds=known.thresholds,
         initial=known.initial,
         horizon=known.horizon,
+        binds=known.binds,
     )
     return JointModel(game, lower, upper, reward_radii, cost_radii)
 
@@ -127,24 +135,24 @@ def ceilings_of_views(policy: JointPolicy, views: Sequence[Estimate]) -> FloatAr
     return np.asarray(np.min(ceilings, axis=0))
 
 
-def bounds_of_views(policy: JointPolicy, views: Sequence[Estimate]) -> Bounds:
+def bounds_of_views(policy: JointPolicy, views: Sequence[Estimate], binds: BoolArray) -> Bounds:
     """Bound costs and gains by what each agent faces; the views are in the order of the agents."""
-    return Bounds(largest_gain(policy, views), ceilings_of_views(policy, views))
+    return Bounds(largest_gain(policy, views, binds), ceilings_of_views(policy, views))
 
 
-def largest_gain(policy: JointPolicy, views: Sequence[Estimate]) -> float:
-    """Return the most that any agent can gain by deviating to a policy that meets the constraints."""
+def largest_gain(policy: JointPolicy, views: Sequence[Estimate], binds: BoolArray) -> float:
+    """Return the most that any agent gains by a deviation that meets what binds it: binds is [n, k]."""
     gains = []
-    for view, table in zip(views, policy, strict=True):
+    for view, table, bound in zip(views, policy, binds, strict=True):
         try:
-            gains.append(optimistic_response(view.optimistic).bound + worst_case(view.box, table, -view.worst_reward))
+            gains.append(view.best_deviation(bound).bound + worst_case(view.box, table, -view.worst_reward))
         except InfeasibleError:
             gains.append(np.inf)
     return float(max(gains))
 
 
 def _view(model: JointModel, policy: JointPolicy, agent: int) -> Estimate:
-    nominal = model.game.at(policy).induced_cmdp(agent)
+    nominal = model.unmasked.at(policy).induced_cmdp(agent)
     lower, upper = (frozen(average_over(table, policy, keep=agent)) for table in (model.lower, model.upper))
     reward_radius = average_over(model.reward_radii[agent], policy, keep=agent)
     radii = [average_over(table, policy, keep=agent) for table in model.cost_radii]
@@ -186,12 +194,18 @@ class CountingModel:
 
     def cost_ceilings(self, policy: JointPolicy) -> FloatArray:
         """Return the most that a policy can cost: [k]; by what the first agent faces."""
-        return ceilings_of_views(policy, [self._view(self.game.at(policy), 0)])
+        return ceilings_of_views(policy, [self._view(self.unmasked.at(policy), 0)])
 
     def bound(self, policy: JointPolicy) -> Bounds:
         """Bound the costs of a policy, and what any agent could gain by deviating."""
-        position = self.game.at(policy)
-        return bounds_of_views(policy, [self._view(position, agent) for agent in range(self.game.num_agents)])
+        position = self.unmasked.at(policy)
+        views = [self._view(position, agent) for agent in range(self.game.num_agents)]
+        return bounds_of_views(policy, views, binds_of(self.game))
+
+    @cached_property
+    def unmasked(self) -> CountingGame:
+        """The empirical game in which all constraints bind all agents, so that its CMDPs have all costs."""
+        return self.game if self.game.binds is None else self.game.with_binds(None)
 
     def _view(self, position: CountingPosition, agent: int) -> Estimate:
         nominal = position.induced_cmdp(agent)
@@ -216,4 +230,5 @@ def model_of(known: Known, samples: Samples, *, delta: float, interval: Interval
     if not isinstance(known.payoffs, CountingPayoffs):
         return joint_model(known, samples, delta=delta, interval=interval)
     kernel, lower, upper = _kernel_and_box(known, samples, delta=delta, interval=interval)
-    return CountingModel(known.payoffs.frame.with_transition(kernel), lower, upper)
+    game = known.payoffs.frame.with_transition(kernel)
+    return CountingModel(game if known.binds is None else game.with_binds(known.binds), lower, upper)

@@ -232,12 +232,15 @@ class Optimism:
         """Return λ·α + μ·Û_0, for λ of the grid."""
         return float(multipliers @ self.thresholds + self.initial @ self._most(1.0, multipliers))
 
-    def require_feasible(self) -> None:
-        """Raise InfeasibleError where one of the costs exceeds its threshold whatever the agent does."""
+    def require_feasible(self, constraints: IntArray | None = None) -> None:
+        """Raise InfeasibleError where one of the costs exceeds its threshold whatever the agent does.
+
+        The message has the number of the constraint, among these [k] if there are others in the game.
+        """
         for j, threshold in enumerate(self.thresholds):
             least = -float(self.initial @ self._most(0.0, np.eye(len(self.thresholds))[j]))
             if least > threshold:
-                place = f"constraint {j} has the threshold {threshold:.6g}"
+                place = f"constraint {j if constraints is None else constraints[j]} has the threshold {threshold:.6g}"
                 raise InfeasibleError(f"{place}, and costs at least {least:.6g} whatever the agent does.")
 
     def worth(self, multipliers: FloatArray) -> FloatArray:

@@ -226,7 +226,7 @@ class Exploration:
     def bound(self) -> None:
         """Lower the ceiling on what any policy that meets the constraints can be worth."""
         try:
-            best = optimistic_response(self.belief.optimistic)
+            best = self.belief.best_deviation(self.problem.known.bound(self.problem.agent))
         except InfeasibleError as proof:
             self.proof_of_infeasibility = str(proof)
             return

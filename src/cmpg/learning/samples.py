@@ -17,6 +17,7 @@ import numpy.typing as npt
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen, numbers
 from cmpg.cmdp.model import check_length_of_time, check_steps, check_thresholds
 from cmpg.errors import BudgetError, GameError, SimulatorError
+from cmpg.games.game import binds_of, checked_binds
 from cmpg.games.joint.averages import average_over
 from cmpg.policy import JointPolicy, PolicyShape
 from cmpg.summaries import fields_line
@@ -111,6 +112,7 @@ class Known:
     )
     stationary: bool = False  # the transition is the same at every step
     cut: Cut | None = None  # where a discounted game was cut off to be learned
+    binds: BoolArray | None = None  # [n, k]: whether constraint j binds agent i; None if all bind all
 
     __repr__ = fields_line
 
@@ -127,6 +129,7 @@ class Known:
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "reward_bounds", rewards)
         object.__setattr__(self, "cost_bounds", costs)
+        object.__setattr__(self, "binds", checked_binds(self.binds, self.num_agents, len(thresholds)))
         self._check_tables()
 
     def _check_tables(self) -> None:
@@ -186,6 +189,10 @@ class Known:
     def limits(self) -> FloatArray:
         """What a policy may cost: the thresholds, less what may follow where a discounted game was cut off: [k]."""
         return self.thresholds if self.cut is None else np.asarray(self.thresholds - self.cut.cost_tails)
+
+    def bound(self, agent: int) -> BoolArray:
+        """Return which constraints a deviation of agent i has to meet: [k]; a joint policy has to meet all."""
+        return np.asarray(binds_of(self)[agent])
 
     def left_of(self, epsilon: float) -> float:
         """Return how accurate learning must be for ε, less what may follow where a discounted game was cut off."""

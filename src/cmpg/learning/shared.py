@@ -322,7 +322,7 @@ class _SharedRounds:
         if isinstance(model, JointModel):
             variances = cost_variances(model.game.joint_cmdp(), joint_table(policy))[0]
         else:
-            variances = cost_variances(model.game.at(policy).induced_cmdp(0), policy[0])[0]
+            variances = cost_variances(model.unmasked.at(policy).induced_cmdp(0), policy[0])[0]
         likely = 3 * np.sqrt(variances / count)
         result = _ascent(model.game.with_thresholds(thresholds - likely), policy, self.epsilon / 16)
         if result.incumbent is None:
@@ -334,7 +334,7 @@ class _SharedRounds:
         costs = Measurement(
             InducedProblem(self.simulator, 0, found, purpose="checks"),
             found[0],
-            model.game.at(found).induced_cmdp(0),
+            model.unmasked.at(found).induced_cmdp(0),
             delta=parts,
         )
         while np.any(costs.ceilings[1:] > thresholds):

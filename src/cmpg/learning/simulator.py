@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.games.counting.game import CountingGame
-from cmpg.games.game import Game, binds_of
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.multinomials import dense, merge, split, spread
 from cmpg.learning.samples import (
@@ -38,7 +38,7 @@ from cmpg.learning.samples import (
     Totals,
     observed_bounds,
 )
-from cmpg.learning.truncation import Cut, cut_off
+from cmpg.learning.truncation import cut_off
 from cmpg.policy import JointPolicy
 
 
@@ -129,14 +129,15 @@ class GameSimulator:
         reveal_support: bool = False,
         horizon: int | None = None,
     ) -> None:
-        refuse_masks(game)
         if not isinstance(game, (JointGame, CountingGame)):
             advice = "LocalSimulator hides local games; small games of another form have a joint one (to_joint)."
             raise UnsupportedError(type(game).__name__, "has no shared transition to draw from", advice)
         if payoff_noise is not None and isinstance(game, CountingGame):
             advice = "Leave payoff_noise out, or write a small game over joint actions (to_joint)."
             raise UnsupportedError("CountingGame", "is learned with rewards and costs that are known", advice)
-        cut: Cut | None = None
+        binds, cut = game.binds, None
+        if binds is not None:  # the mask is the learners' to mind: draws and payoffs are those of the plain game
+            game = game.with_binds(None)
         if game.horizon is None:
             if horizon is None:
                 advice = "Give the horizon after which it is cut off: steps_for(game, epsilon) says how many steps."
@@ -150,7 +151,7 @@ class GameSimulator:
         self._rng = rng
         self._noise = payoff_noise
         self.ledger = Ledger(budget)
-        self.known = replace(self._what_is_known(reveal_support=reveal_support), cut=cut)
+        self.known = replace(self._what_is_known(reveal_support=reveal_support), cut=cut, binds=binds)
 
     def _what_is_known(self, *, reveal_support: bool) -> Known:
         game, noise = self._game, self._noise or 0.0
@@ -425,15 +426,6 @@ def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
         raise SimulatorError(
             f"there is no entry h={h}, s={s}, a={tuple(a)}; there are {known.horizon} steps, {known.num_states} states "
             f"and {known.num_actions} actions, counted from 0."
-        )
-
-
-def refuse_masks(game: Game) -> None:
-    """Raise if constraints bind some agents only: learners require that every constraint binds all agents."""
-    if not binds_of(game).all():
-        advice = "Learn it with a mask of ones, or solve it with its true transition."
-        raise UnsupportedError(
-            type(game).__name__, "has constraints that bind some agents only; it is not learned", advice
         )
 
 

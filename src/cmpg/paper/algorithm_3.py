@@ -31,7 +31,7 @@ from cmpg.cmdp.planning import Plan, plan
 from cmpg.cmdp.response import BestResponse, respond
 from cmpg.errors import CMPGError, SolverError
 from cmpg.learning.a_priori import judged_by_rows, refuse_beyond, sampled
-from cmpg.learning.bounds import Size, paper_constants
+from cmpg.learning.bounds import Size, paper_constants, refuse_masks
 from cmpg.learning.outcome import LearnedResponse
 from cmpg.learning.problem import InducedProblem
 
@@ -327,6 +327,7 @@ class Algorithm3:
             raise CMPGError(
                 f"Algorithm 3 is for one constraint; there are {problem.known.num_constraints}. Use Adaptive."
             )
+        refuse_masks(problem.known)
         size = Size.of(problem.known, problem.agent)
         constants = paper_constants(size, slater=self.slater, epsilon=epsilon, delta=delta)
         drawn = float(constants.samples_per_entry) * size.entries  # the bound counts the last step, which leads nowhere

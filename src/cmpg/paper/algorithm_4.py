@@ -28,7 +28,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.box import BoxCMDP, optimistic_response
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError
-from cmpg.learning.bounds import SafeConstants, Size, safe_constants
+from cmpg.learning.bounds import SafeConstants, Size, refuse_masks, safe_constants
 from cmpg.learning.confidence import (
     Interval,
     PaperInterval,
@@ -97,6 +97,7 @@ class Algorithm4:
     def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> DopeRun:
         """Learn the best response of one agent, with known rewards and costs in [0, 1] and one constraint."""
         _check(problem)
+        refuse_masks(problem.known)
         constants = dope_constants(problem, safe_cost=self.safe_cost, epsilon=epsilon, delta=delta)
         rounds, first = int(constants.iterations), int(constants.first_phase)
         samples = problem.no_samples() + problem.roll_out(self.safe_policy, first)
@@ -193,6 +194,7 @@ class OnlineToBatch:
     def __call__(self, problem: InducedProblem, *, epsilon: float, delta: float) -> LearnedResponse:
         """Learn a best response, or raise BudgetError where the exploration or the measuring is not affordable."""
         check_accuracy(epsilon, delta)
+        refuse_masks(problem.known)
         run = Exploration(problem, self.baseline(problem), bonus=self.bonus, interval=self.interval, delta=delta / 2)
         lack = lack_of_slack(run, 0.0)
         if lack:

@@ -26,6 +26,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.box import BoxCMDP, worst_case
 from cmpg.cmdp.model import CMDP
+from cmpg.games.game import binds_of
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.loads import LoadTree, load_tables
@@ -162,7 +163,8 @@ class ModelPosition:
     @cached_property
     def gap(self) -> float:
         """No agent gains more by a feasible deviation."""
-        return largest_gain(self.policy, [self.view(agent).belief for agent in range(len(self.policy))])
+        beliefs = [self.view(agent).belief for agent in range(len(self.policy))]
+        return largest_gain(self.policy, beliefs, binds_of(self.model.known.frame))
 
     @cached_property
     def cost_ceilings(self) -> FloatArray:

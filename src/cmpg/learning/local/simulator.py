@@ -19,12 +19,12 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import UnsupportedError
-from cmpg.games.game import Game
+from cmpg.games.game import Game, binds_of
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.multinomials import spread
 from cmpg.learning.samples import BoolArray, Ledger
-from cmpg.learning.simulator import check_count, refuse_masks
+from cmpg.learning.simulator import check_count
 from cmpg.policy import JointPolicy, PolicyShape
 from cmpg.summaries import fields_line
 
@@ -83,6 +83,10 @@ class LocalKnown:
     def limits(self) -> FloatArray:
         """What a policy may cost: [k]."""
         return self.frame.thresholds
+
+    def bound(self, agent: int) -> BoolArray:
+        """Return which constraints a deviation of agent i has to meet: [k]; a joint policy has to meet all."""
+        return np.asarray(binds_of(self.frame)[agent])
 
     def left_of(self, epsilon: float) -> float:
         """Return how accurate learning must be for ε."""
@@ -154,7 +158,6 @@ class LocalSimulator:
     def __init__(
         self, game: Game, *, rng: np.random.Generator, budget: int | None = None, reveal_support: bool = False
     ) -> None:
-        refuse_masks(game)
         if not isinstance(game, LocalGame):
             advice = "Pass a LocalGame; GameSimulator hides the other forms."
             raise UnsupportedError(type(game).__name__, "has no agents with kernels of their own", advice)
