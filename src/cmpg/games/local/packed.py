@@ -32,10 +32,8 @@ WIDEST_ROW = 4
 STAYS = 256
 """Flag of a transition: rows have two entries, and the first is the state itself."""
 
-BY_STATE, ONE_EACH, ONE_MORE = 1, 2, 4
-"""Flags of uses: rows are listed by state; every row has exactly one entry; all rows of a state begin with the same
-entry, and have at most one more.
-"""
+BY_STATE, ONE_MORE = 1, 2
+"""Flags of uses: rows are listed by state; all rows of a state begin with the same entry, and have at most one more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +300,7 @@ class _Rows:
     starts: Any  # [rows]: from 0
     columns: Any
     entries: FloatArray
-    flags: int = 0  # of a transition, the length of its rows and STAYS; of uses, BY_STATE and ONE_EACH
+    flags: int = 0  # of a transition, the length of its rows and STAYS; of uses, BY_STATE or ONE_MORE
 
 
 class _Matrices:
@@ -382,16 +380,16 @@ class _Uses:
         _check_columns(matrix)
         starts, columns, lengths = matrix.indptr[:-1].astype(np.int64), matrix.indices, np.diff(matrix.indptr)
         first = np.repeat(starts[:: self.num_actions], self.num_actions)
-        flags = ONE_EACH * bool((lengths == 1).all())
+        flags = 0
         if (lengths.reshape(-1, self.num_actions) == lengths[:: self.num_actions, None]).all() and np.array_equal(
             columns, columns[np.repeat(first - starts, lengths) + np.arange(len(columns))]
         ):
             # Every row of a state is its first one.
             kept = np.repeat(np.arange(len(lengths)) % self.num_actions == 0, lengths)
             columns, lengths = columns[kept], lengths[:: self.num_actions]
-            starts, flags = np.concatenate([[0], np.cumsum(lengths)])[:-1], flags | BY_STATE
+            starts, flags = np.concatenate([[0], np.cumsum(lengths)])[:-1], BY_STATE
         elif ((lengths == 1) | (lengths == 2)).all() and np.array_equal(columns[starts], columns[first]):
-            flags |= ONE_MORE
+            flags = ONE_MORE
         return _Rows(starts, columns, np.ones(len(columns)), flags)
 
 

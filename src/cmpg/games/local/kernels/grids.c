@@ -1,7 +1,7 @@
 /* A map whose cells lie in rows: four actions lead to the neighbours, there and back, and nothing else does.
 
    Every cell then meets its neighbours at the same distances in memory, walls included, and backward induction runs over
-   whole rows of cells, several at once. Walls are worth −∞ and stay so. Values and actions have the bits of `maps.c`,
+   whole rows of cells, several at once. Walls are worth −∞ and stay so. Values and actions have the bits of `plans.c`,
    which is the twin, wherever an agent can come; elsewhere inside of the rectangle around that, values mean nothing, and
    they are not read. */
 #include "local.h"
@@ -197,9 +197,9 @@ int grid_begin(Grid *grid, const Map *map, const World *world)
         }
     int32_t *column = malloc(((size_t)S + 1) * sizeof *column), *row = malloc(((size_t)S + 1) * sizeof *row);
     int fits = column == NULL || row == NULL ? -1 : find_coordinates(map, along, down, column, row);
-    /* A grid that is mostly walls would take longer than the map. */
+    /* A grid that is nearly all walls would take longer than the states one by one. */
     if (fits > 0)
-        fits = ((int64_t)row[S] + 2) * ((int64_t)column[S] + 1) <= 3 * (int64_t)S + 64;
+        fits = ((int64_t)row[S] + 2) * ((int64_t)column[S] + 1) <= 8 * (int64_t)S + 64;
     int32_t *state = NULL;
     if (fits > 0) {
         grid->width = column[S] + 1;
@@ -519,7 +519,7 @@ const double *grid_plan(Grid *grid, const Map *map, const GridPlan *plan)
     return grid->ahead[0];
 }
 
-/* The largest sizes of a weighted reward and of what is spent, by which ties are measured: those of `map_largest`. */
+/* The largest sizes of a weighted reward and of what is spent, by which ties are measured. */
 void grid_largest(const Grid *grid, const Map *map, const GridPlan *plan, double *sizes)
 {
     const int64_t stride = grid_stride(grid);

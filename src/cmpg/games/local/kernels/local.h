@@ -7,7 +7,7 @@
 
    world.c       the packed game, as Python gives it
    loads.c       loads, and the marginal cost of one more user
-   plans.c       backward induction over the states that an agent can reach; maps.c and grids.c where those are cells
+   plans.c       backward induction over the states that an agent can reach; maps.c and grids.c where those lie in rows
    agents.c      single agents: what they can reach and use, and their plans at given prices
    dynamics.c    best responses in turn, at fixed multipliers
    judge.c       bounds on what every agent could get, by sums of non-negative numbers alone */
@@ -27,13 +27,12 @@
 #endif
 
 /* Flags of matrices: the length of rows where all have the same, and whether the first of two entries is the state
-   itself; whether uses are listed by state, whether there is exactly one in every row, and whether all rows of a state
-   begin with the same one, and have at most one more. */
+   itself; whether uses are listed by state, and whether all rows of a state begin with the same one, and have at most one
+   more. */
 #define ROW_WIDTH 255
 #define ROW_STAYS 256
 #define USE_BY_STATE 1
-#define USE_ONE_EACH 2
-#define USE_ONE_MORE 4
+#define USE_ONE_MORE 2
 
 /* A game as it was packed; nothing here changes. */
 typedef struct {
@@ -154,14 +153,6 @@ typedef struct {
 
 int map_begin(Map *map, const World *world); /* −1: no memory */
 void map_end(Map *map);
-/* One step back from values ahead [S + 1], of which the last is −∞; chosen may be NULL. */
-void map_back_up(const Map *map, const double *reward, const double *marginal, const int32_t *order, int32_t count,
-                 const double *ahead, double *here, int16_t *chosen);
-void map_largest(const Map *map, const double *reward, const double *marginal, const double *spent, const int32_t *order,
-                 int32_t count, double *sizes);
-void map_back_cheapest(const Map *map, const double *reward, const double *marginal, const double *spent, const double *ties,
-                       const int32_t *order, int32_t count, double *const ahead[2], double *const here[2], int16_t *chosen);
-
 typedef struct {
     int32_t top, bottom, left, right;
 } GridBox;

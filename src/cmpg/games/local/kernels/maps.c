@@ -1,21 +1,10 @@
 /* Agents who all walk on one map: every action stays, or leads to one other state with a probability that is the same
-   everywhere; they use the resource on which they stand, and perhaps one more by moving, an edge.
-
-   Backward induction is then one comparison of neighbours a state. Values have the bits of `plans.c`, which is the twin:
-   rounding is monotone, so that the best neighbour is found before anything is rounded; and of an action that stays
-   there is nothing but the value of the state. A plan without its actions takes half of the time. */
+   everywhere; they use the resource on which they stand, and perhaps one more by moving, an edge. Where the cells of the
+   map lie in rows, grids.c plans on them. */
 #include "local.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TIE 1e-12 /* of the scale; see cmdp/planning.py */
-
-static inline double larger(double one, double other)
-{
-    return one > other ? one : other;
-}
 
 void map_end(Map *map)
 {
@@ -138,125 +127,4 @@ int map_begin(Map *map, const World *world)
     if (!fits || !read_uses(map, world->use_start + world->first_use_row[uses], world->used, by_state))
         map_end(map);
     return 0;
-}
-
-/* One step back: values alone, or with the first best action of each state; called with constants. */
-ALWAYS_INLINE void map_back(const Map *map, int32_t moving, int edges, int choose, const double *reward,
-                            const double *marginal, const int32_t *order, int32_t count, const double *ahead, double *here,
-                            int16_t *chosen)
-{
-    const double stays = map->stays, moves = map->moves;
-    for (int32_t p = 0; p < count; p++) {
-        const int32_t s = order[p], *target = map->target + (int64_t)s * moving;
-        const double still = stays * ahead[s], shared = marginal[map->index[s]];
-        if (!edges && !choose) {
-            double most = -INFINITY;
-            for (int32_t j = 0; j < moving; j++)
-                most = larger(ahead[target[j]], most);
-            here[s] = (reward[s] - shared) + larger(still + moves * most, ahead[s]);
-            continue;
-        }
-        const int32_t *edge = edges ? map->edge + (int64_t)s * moving : NULL;
-        const double resting = edges ? ahead[s] - shared : ahead[s];
-        double value[SHORT_LIST], best = resting;
-        for (int32_t j = 0; j < moving; j++) {
-            value[j] = still + moves * ahead[target[j]];
-            if (edges)
-                value[j] -= shared + marginal[edge[j]];
-            best = larger(value[j], best);
-        }
-        here[s] = edges ? reward[s] + best : (reward[s] - shared) + best;
-        if (choose) {
-            /* Without a branch on values, which no processor could predict. */
-            uint32_t reached = 1u << moving; /* the action behind the last one that moves is none */
-            for (int32_t j = 0; j < moving; j++)
-                reached |= (uint32_t)(value[j] >= best) << j;
-            const int32_t by_moving = map->action[lowest_bit(reached)];
-            const int32_t by_resting = map->rest[s] | -(int32_t)!(resting >= best);
-            /* −1 is the largest of all. Values that are not numbers reach nothing. */
-            const uint32_t action = (uint32_t)by_moving < (uint32_t)by_resting ? (uint32_t)by_moving : (uint32_t)by_resting;
-            chosen[p] = (int16_t)(action & ~(uint32_t)-(action >= SHORT_LIST));
-        }
-    }
-}
-
-void map_back_up(const Map *map, const double *reward, const double *marginal, const int32_t *order, int32_t count,
-                 const double *ahead, double *here, int16_t *chosen)
-{
-#define CASES(M)                                                                                                       \
-    if (map->edge == NULL && chosen == NULL)                                                                           \
-        map_back(map, M, 0, 0, reward, marginal, order, count, ahead, here, chosen);                                     \
-    else if (map->edge == NULL)                                                                                        \
-        map_back(map, M, 0, 1, reward, marginal, order, count, ahead, here, chosen);                                     \
-    else if (chosen == NULL)                                                                                           \
-        map_back(map, M, 1, 0, reward, marginal, order, count, ahead, here, chosen);                                     \
-    else                                                                                                               \
-        map_back(map, M, 1, 1, reward, marginal, order, count, ahead, here, chosen);
-    if (map->moving == 4) {
-        CASES(4)
-    } else {
-        CASES(map->moving)
-    }
-#undef CASES
-}
-
-/* The largest sizes of a weighted reward and of what is spent at one step, by which ties are measured. */
-void map_largest(const Map *map, const double *reward, const double *marginal, const double *spent, const int32_t *order,
-                 int32_t count, double *sizes)
-{
-    for (int32_t p = 0; p < count; p++) {
-        const int32_t s = order[p], index = map->index[s];
-        sizes[0] = larger(fabs(reward[s] - marginal[index]), sizes[0]);
-        sizes[1] = larger(fabs(spent[index]), sizes[1]);
-        for (int32_t j = 0; map->edge != NULL && j < map->moving; j++) {
-            const int64_t slot = (int64_t)s * map->moving + j;
-            if (map->target[slot] == map->states)
-                continue;
-            sizes[0] = larger(fabs(reward[s] - (marginal[index] + marginal[map->edge[slot]])), sizes[0]);
-            sizes[1] = larger(fabs(spent[index] + spent[map->edge[slot]]), sizes[1]);
-        }
-    }
-}
-
-/* One step back where ties go to what spends less. */
-void map_back_cheapest(const Map *map, const double *reward, const double *marginal, const double *spent, const double *ties,
-                       const int32_t *order, int32_t count, double *const ahead[2], double *const here[2], int16_t *chosen)
-{
-    const int32_t moving = map->moving;
-    for (int32_t p = 0; p < count; p++) {
-        const int32_t s = order[p], *target = map->target + (int64_t)s * moving, index = map->index[s];
-        const double still = map->stays * ahead[0][s], second_still = map->stays * ahead[1][s];
-        /* The last one is to rest. */
-        double value[SHORT_LIST + 1], second[SHORT_LIST + 1];
-        value[moving] = ahead[0][s] + (reward[s] - marginal[index]);
-        second[moving] = ahead[1][s] - spent[index];
-        double best = value[moving], cheapest = -INFINITY;
-        for (int32_t j = 0; j < moving; j++) {
-            double stage = reward[s] - marginal[index], spending = spent[index];
-            if (map->edge != NULL) {
-                const int32_t edge = map->edge[(int64_t)s * moving + j];
-                stage = reward[s] - (marginal[index] + marginal[edge]);
-                spending = spent[index] + spent[edge];
-            }
-            value[j] = (still + map->moves * ahead[0][target[j]]) + stage;
-            second[j] = (second_still + map->moves * ahead[1][target[j]]) - spending;
-            best = larger(value[j], best);
-        }
-        for (int32_t j = 0; j <= moving; j++)
-            if (value[j] >= best - ties[0])
-                cheapest = larger(second[j], cheapest);
-        int32_t at = -1;
-        int16_t action = SHORT_LIST;
-        for (int32_t j = 0; j <= moving; j++) {
-            const int16_t own = j < moving ? map->action[j] : map->rest[s];
-            if (value[j] >= best - ties[0] && second[j] >= cheapest - ties[1] && own < action) {
-                action = own;
-                at = j;
-            }
-        }
-        at = at < 0 ? moving : at; /* values that are not numbers */
-        here[0][s] = value[at];
-        here[1][s] = second[at];
-        chosen[p] = at == moving ? map->rest[s] : map->action[at];
-    }
 }

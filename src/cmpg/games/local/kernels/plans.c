@@ -122,7 +122,7 @@ void planner_end(Planner *planner)
 
 /* What an agent meets at one step: its matrices, its rewards and costs, the marginal cost of its resources. */
 typedef struct {
-    int32_t actions, width, stays, uses_one, one_more, reward_columns, cost_columns;
+    int32_t actions, reward_columns, cost_columns;
     const int64_t *row_start; /* of the rows of this step's matrix */
     const int32_t *target;
     const double *probability;
@@ -141,14 +141,10 @@ static Step step_of(const World *world, int32_t agent, int32_t h)
     const int32_t moves = world->moves_at[(int64_t)world->moves_of[agent] * world->steps + h];
     const int32_t uses = world->uses_at[(int64_t)world->uses_of[agent] * world->steps + h];
     step.actions = world->actions[agent];
-    step.width = world->row_width[moves] & ROW_WIDTH;
-    step.stays = world->row_width[moves] & ROW_STAYS;
     step.row_start = world->row_start + world->first_row[moves];
     step.target = world->target;
     step.probability = world->probability;
     step.by_state = world->use_by_state[uses] & USE_BY_STATE;
-    step.uses_one = world->use_by_state[uses] & USE_ONE_EACH;
-    step.one_more = world->use_by_state[uses] & USE_ONE_MORE;
     step.use_start = world->use_start + world->first_use_row[uses];
     step.used = world->used;
     step.reward = world->rewards + world->reward_of[agent] + h * world->reward_step[agent];
@@ -208,138 +204,6 @@ static inline double follow(const Step *step, const double *ahead, int64_t row)
 static inline double larger(double one, double other)
 {
     return one > other ? one : other;
-}
-
-static inline double follow_short(const int32_t *target, const double *probability, const double *ahead, int32_t width)
-{
-    double sum = probability[0] * ahead[target[0]];
-    for (int32_t w = 1; w < width; w++)
-        sum += probability[w] * ahead[target[w]];
-    return sum;
-}
-
-/* The largest value of following one of the actions of a state, whose rows have `width` entries, and the first action
-   that has it. Called with constants, so that loops are unrolled; and without a branch on values, which no processor
-   could predict. */
-static inline double best_of_rows(const int32_t *target, const double *probability, const double *ahead, int32_t actions,
-                                  int32_t width, int16_t *chosen)
-{
-    double value[SHORT_LIST], best = -INFINITY;
-    for (int32_t a = 0; a < actions; a++) {
-        value[a] = follow_short(target + a * width, probability + a * width, ahead, width);
-        best = larger(best, value[a]);
-    }
-    uint32_t reached = 0;
-    for (int32_t a = 0; a < actions; a++)
-        reached |= (uint32_t)(value[a] >= best) << a;
-    *chosen = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
-    return best;
-}
-
-/* The same where a row leads to at most one other state, and else stays: its first entry is the state itself. */
-static inline double best_of_moves(const int32_t *target, const double *probability, const double *ahead, double staying,
-                                   int32_t actions, int16_t *chosen)
-{
-    double value[SHORT_LIST], best = -INFINITY;
-    for (int32_t a = 0; a < actions; a++) {
-        value[a] = probability[2 * a] * staying + probability[2 * a + 1] * ahead[target[2 * a + 1]];
-        best = larger(best, value[a]);
-    }
-    uint32_t reached = 0;
-    for (int32_t a = 0; a < actions; a++)
-        reached |= (uint32_t)(value[a] >= best) << a;
-    *chosen = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
-    return best;
-}
-
-/* One step back where stages depend on the state alone, rows are short and actions few: agents on a map. */
-static void back_by_state(const Step *step, const double *marginal, const double *multipliers, const int32_t *order,
-                          int32_t count, const double *ahead, double *here, int16_t *chosen)
-{
-    const int32_t actions = step->actions, width = step->width;
-    const int32_t *targets = step->target + step->row_start[0];
-    const double *probabilities = step->probability + step->row_start[0];
-#define EACH_STATE(A, W)                                                                                               \
-    for (int32_t p = 0; p < count; p++) {                                                                              \
-        const int32_t s = order[p];                                                                                    \
-        const int64_t entry = (int64_t)s * ((A) * (W));                                                                \
-        here[s] = stage_of_state(step, marginal, multipliers, s) +                                                       \
-                  best_of_rows(targets + entry, probabilities + entry, ahead, A, W, &chosen[p]);                       \
-    }
-    if (step->stays) {
-        const int one_each = step->reward_columns == 1 && step->uses_one && step->costs == NULL;
-        const int32_t *used = step->used + step->use_start[0];
-        for (int32_t p = 0; p < count; p++) {
-            const int32_t s = order[p];
-            const int64_t entry = (int64_t)s * actions * 2;
-            const double stage = one_each ? step->reward[s] - marginal[used[s]] : stage_of_state(step, marginal, multipliers, s);
-            here[s] = stage + (actions == 5 ? best_of_moves(targets + entry, probabilities + entry, ahead, ahead[s], 5, &chosen[p])
-                                            : best_of_moves(targets + entry, probabilities + entry, ahead, ahead[s], actions,
-                                                            &chosen[p]));
-        }
-    } else if (width == 2)
-        EACH_STATE(actions, 2)
-    else if (width == 1)
-        EACH_STATE(actions, 1)
-    else
-        EACH_STATE(actions, width)
-#undef EACH_STATE
-}
-
-/* What the actions of a state use where that begins with one resource for all of them: no branch on how many. */
-static inline double used_by_move(const Step *step, const double *marginal, double shared, int64_t row)
-{
-    const int64_t begin = step->use_start[row], more = step->use_start[row + 1] - begin - 1; /* 0 or 1 */
-    return shared + (double)more * marginal[step->used[begin + more]];
-}
-
-/* The largest value of a move and of what it uses, and the first action that has it; called with constants. */
-static inline double best_of_crossings(const Step *step, const double *marginal, const int32_t *target,
-                                       const double *probability, const double *ahead, int32_t s, int32_t actions,
-                                       int32_t width, int16_t *chosen)
-{
-    double value[SHORT_LIST], best = -INFINITY;
-    const int64_t row = (int64_t)s * actions;
-    const double shared = marginal[step->used[step->use_start[row]]];
-    for (int32_t a = 0; a < actions; a++) {
-        value[a] = follow_short(target + a * width, probability + a * width, ahead, width) -
-                   used_by_move(step, marginal, shared, row + a);
-        best = larger(best, value[a]);
-    }
-    uint32_t reached = 0;
-    for (int32_t a = 0; a < actions; a++)
-        reached |= (uint32_t)(value[a] >= best) << a;
-    *chosen = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
-    return best;
-}
-
-/* Whether agents stand somewhere, and use at most one resource more by moving: those on a map with edges. */
-static inline int crosses_edges(const Step *step)
-{
-    return step->one_more && step->reward_columns == 1 && step->costs == NULL;
-}
-
-/* One step back of such agents, where rows are short and actions few. */
-static void back_by_crossing(const Step *step, const double *marginal, const int32_t *order, int32_t count,
-                             const double *ahead, double *here, int16_t *chosen)
-{
-    const int32_t actions = step->actions, width = step->width;
-    const int32_t *targets = step->target + step->row_start[0];
-    const double *probabilities = step->probability + step->row_start[0];
-#define EACH_STATE(A, W)                                                                                               \
-    for (int32_t p = 0; p < count; p++) {                                                                              \
-        const int32_t s = order[p];                                                                                    \
-        const int64_t entry = (int64_t)s * ((A) * (W));                                                                \
-        here[s] = step->reward[s] + best_of_crossings(step, marginal, targets + entry, probabilities + entry, ahead, s, A, W, \
-                                                      &chosen[p]);                                                     \
-    }
-    if (width == 2 && actions == 5)
-        EACH_STATE(5, 2)
-    else if (width == 1 && actions == 5)
-        EACH_STATE(5, 1)
-    else
-        EACH_STATE(actions, width)
-#undef EACH_STATE
 }
 
 /* One step back where an action leads to one state for sure, and uses at most one resource: agents on tracks. */
@@ -408,17 +272,6 @@ static int64_t pairs_of(const World *world, int32_t agent)
     return pairs;
 }
 
-/* On a map nothing is worth anything after the last step, and whatever lies behind a wall never is: whether it is one. */
-static int begin_on_map(Planner *planner, int32_t agent)
-{
-    const int32_t S = planner->world->states[agent];
-    for (int z = 0; planner->map.moving > 0 && z < 2; z++) {
-        memset(planner->ahead[z], 0, (size_t)S * sizeof(double));
-        planner->ahead[z][S] = planner->here[z][S] = -INFINITY;
-    }
-    return planner->map.moving > 0;
-}
-
 /* The same sum on a grid. */
 static double at_start_on_grid(const Planner *planner, int32_t agent, const double *values)
 {
@@ -453,8 +306,7 @@ static double plan(Planner *planner, int32_t agent, const double *marginal, cons
         return at_start_on_grid(planner, agent, grid_plan(&planner->grid, &planner->map, &own));
     }
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
-    const int on_map = begin_on_map(planner, agent);
-    double *ahead = on_map ? planner->ahead[0] : NULL, *here = planner->here[0];
+    double *ahead = NULL, *here = planner->here[0];
     if (planner->one_use != NULL) {
         ahead = planner->ahead[0];
         memset(ahead, 0, (size_t)world->states[agent] * sizeof *ahead);
@@ -463,15 +315,9 @@ static double plan(Planner *planner, int32_t agent, const double *marginal, cons
         const Step step = step_of(world, agent, h);
         const double *marginals = marginal + (int64_t)h * world->resources;
         chosen -= reach[h];
-        if (on_map)
-            map_back_up(&planner->map, step.reward, marginals, order, reach[h], ahead, here, choose ? chosen : NULL);
-        else if (planner->one_use != NULL)
+        if (planner->one_use != NULL)
             back_on_tracks(planner, &step, planner->one_use + (step.use_start - world->use_start), marginals, order, reach[h],
                            ahead, here, chosen);
-        else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && only_by_state(&step))
-            back_by_state(&step, marginals, multipliers, order, reach[h], ahead, here, chosen);
-        else if (ahead != NULL && step.width > 0 && step.actions <= SHORT_LIST && !planner->random && crosses_edges(&step))
-            back_by_crossing(&step, marginals, order, reach[h], ahead, here, chosen);
         else
             back_by_action(&step, marginals, multipliers, order, reach[h], ahead, here, chosen, &planner->random);
         double *old = ahead == NULL ? planner->ahead[0] : ahead;
@@ -488,7 +334,7 @@ double plan_best(Planner *planner, int32_t agent, const double *marginal, const 
 
 double plan_value(Planner *planner, int32_t agent, const double *marginal, const double *multipliers, int *planned)
 {
-    *planned = planner->map.moving == 0;
+    *planned = planner->gridded[0] == NULL;
     return plan(planner, agent, marginal, multipliers, *planned);
 }
 
@@ -508,8 +354,8 @@ static double stage_of(const Step *step, const double *marginal, const double *m
 }
 
 /* The largest sizes of both, by which ties are measured. */
-static void largest_stages(const World *world, const Map *map, int32_t agent, const double *marginal,
-                           const double *spent, const double *multipliers, double *sizes)
+static void largest_stages(const World *world, int32_t agent, const double *marginal, const double *spent,
+                           const double *multipliers, double *sizes)
 {
     const int32_t *order = world->order + world->order_of[agent];
     sizes[0] = sizes[1] = 0.0;
@@ -517,10 +363,6 @@ static void largest_stages(const World *world, const Map *map, int32_t agent, co
         const Step step = step_of(world, agent, h);
         const int64_t at = (int64_t)h * world->resources;
         const int32_t count = world->reach[(int64_t)agent * world->steps + h];
-        if (map->moving > 0) {
-            map_largest(map, step.reward, marginal + at, spent + at, order, count, sizes);
-            continue;
-        }
         for (int32_t p = 0; p < count; p++)
             for (int32_t a = 0; a < step.actions; a++) {
                 const int64_t row = (int64_t)order[p] * step.actions + a;
@@ -546,7 +388,7 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *margin
     if (planner->on_grid)
         grid_largest(&planner->grid, &planner->map, &on_grid, sizes);
     else
-        largest_stages(world, &planner->map, agent, marginal, second_marginal, multipliers, sizes);
+        largest_stages(world, agent, marginal, second_marginal, multipliers, sizes);
     const double tie = TIE * (sizes[0] > 0.0 ? sizes[0] : 1.0), second_tie = TIE * (sizes[1] > 0.0 ? sizes[1] : 1.0);
     const double ties[2] = {tie, second_tie};
     if (planner->on_grid) {
@@ -554,8 +396,7 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *margin
         grid_plan(&planner->grid, &planner->map, &on_grid);
         return;
     }
-    const int on_map = begin_on_map(planner, agent);
-    double *ahead[2] = {on_map ? planner->ahead[0] : NULL, on_map ? planner->ahead[1] : NULL};
+    double *ahead[2] = {NULL, NULL};
     double *here[2] = {planner->here[0], planner->here[1]};
     for (int32_t h = world->steps - 1; h >= 0; h--) {
         const Step step = step_of(world, agent, h);
@@ -563,9 +404,7 @@ void plan_cheapest_of_best(Planner *planner, int32_t agent, const double *margin
         const double *spent = second_marginal + (int64_t)h * world->resources;
         double *trial = planner->trial, *second = planner->second_trial;
         chosen -= reach[h];
-        if (on_map)
-            map_back_cheapest(&planner->map, step.reward, marginals, spent, ties, order, reach[h], ahead, here, chosen);
-        for (int32_t p = 0; !on_map && p < reach[h]; p++) {
+        for (int32_t p = 0; p < reach[h]; p++) {
             const int32_t s = order[p];
             double best = -INFINITY, cheapest = -INFINITY;
             for (int32_t a = 0; a < step.actions; a++) {
@@ -616,22 +455,6 @@ static double largest_size(const double *values, int64_t count)
     return larger(larger(found[0], found[1]), larger(found[2], found[3]));
 }
 
-/* A bound on the sums of |r| and of λ·c that is quick to find, where every state uses one resource, and its actions at
-   most one more, and nothing else is spent; −1 elsewhere. */
-static double bound_on_sizes(const World *world, int32_t agent, const double *marginal)
-{
-    double sum = 0.0;
-    for (int32_t h = 0; h < world->steps; h++) {
-        const Step step = step_of(world, agent, h);
-        const int one_each = only_by_state(&step) && step.uses_one && step.costs == NULL;
-        if (!one_each && !crosses_edges(&step))
-            return -1.0;
-        sum += largest_size(step.reward, world->states[agent]);
-        sum += (one_each ? 1 : 2) * largest_size(marginal + (int64_t)h * world->resources, world->resources);
-    }
-    return sum;
-}
-
 int is_significant(Planner *planner, int32_t agent, const double *marginal, const double *delays, const double *multipliers,
                 double min_gain, double gain)
 {
@@ -648,9 +471,6 @@ int is_significant(Planner *planner, int32_t agent, const double *marginal, cons
                 return 1;
             return gain > 4.0 * world->rounding[agent] * grid_sizes(&planner->grid, &own, world->states[agent]);
         }
-        const double bound = bound_on_sizes(world, agent, marginal);
-        if (bound >= 0.0 && gain > 4.0 * world->rounding[agent] * bound)
-            return 1;
     }
     const int32_t *order = world->order + world->order_of[agent];
     double range = 0.0, sizes = 0.0;
@@ -797,21 +617,6 @@ static void add_sizes(const Step *step, const World *world, int32_t agent, int32
     const int64_t indices = (int64_t)world->steps * world->resources;
     const int32_t *order = world->order + world->order_of[agent];
     const int32_t count = world->reach[(int64_t)agent * world->steps + h];
-    if (step->uses_one && only_by_state(step) && step->costs == NULL && delays == NULL) {
-        const int32_t *used = step->used + step->use_start[0];
-        double size = 0.0;
-        for (int32_t p = 0; p < count; p++)
-            size = larger(fabs(step->reward[order[p]]), size);
-        sizes[0] += size;
-        for (int j = 0; j < k; j++) {
-            const double *marginal = marginals + j * indices;
-            size = 0.0;
-            for (int32_t p = 0; p < count; p++)
-                size = larger(fabs(marginal[used[order[p]]]), size);
-            sizes[1 + j] += size;
-        }
-        return;
-    }
     const int32_t actions = only_by_state(step) ? 1 : step->actions;
     memset(largest, 0, (size_t)(1 + k) * sizeof *largest);
     for (int32_t p = 0; p < count; p++)

@@ -36,7 +36,7 @@
     TABLE(uses_of, int32_t, 'i')       /* [n] */                                                                       \
     TABLE(uses_at, int32_t, 'i')       /* [sequences, H] */                                                            \
     TABLE(first_use_row, int64_t, 'q') /* [matrices] */                                                                \
-    TABLE(use_by_state, int8_t, 'b')   /* [matrices]: USE_BY_STATE, USE_ONE_EACH and USE_ONE_MORE */                   \
+    TABLE(use_by_state, int8_t, 'b')   /* [matrices]: USE_BY_STATE and USE_ONE_MORE */                                \
     TABLE(use_start, int64_t, 'q')     /* [rows + 1] */                                                                \
     TABLE(used, int32_t, 'i')          /* [entries] */                                                                 \
     /* Private rewards and costs: entry (h, s, a) is at of + h·step + s·columns + (a if there are several columns). */ \
