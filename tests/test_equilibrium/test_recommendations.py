@@ -100,6 +100,18 @@ def test_the_modes_of_a_rota_must_be_claimed_at_one_price():
         replace(claim, modes=(claim.modes[0], other))
 
 
+@pytest.mark.parametrize("seconds", [1.0, 0.0])  # by the kernel, and by the CMDPs of the game
+def test_a_mode_that_is_drawn_next_to_never_still_costs_something(monkeypatch, seconds):
+    monkeypatch.setattr("cmpg.equilibrium.recommendations.certificate.MAX_KERNEL_SECONDS", seconds)
+    game = JointGame.from_matrices([0.0, 0.3], cost=[0.0, 0.3], threshold=0.0)
+    free, costly = (JointPolicy([np.eye(2)[[[action]]]]) for action in (0, 1))
+    rota = Rota([free, costly], [1.0, 5e-324])  # costs 0.3 · 5e-324 on average, which no float holds
+    assert not any(certify(game, rota, [[price]]).feasible for price in (0.0, 1.0, np.inf))
+    assert certify(game, Rota([free, free], [1.0, 5e-324]), [[1.0]]).feasible
+    idle = JointGame.from_matrices([0.0, 0.3], cost=[0.0, 0.0], threshold=0.0)
+    assert certify(idle, Rota([costly, free], [1.0, 5e-324]), [[0.0]]).epsilon > 0
+
+
 def test_equilibria_at_different_prices_make_no_rota():
     """Each mode is best at a price of its own, and what is in between is better than both."""
     game = JointGame.from_matrices([0.0, 2.0, 3.0], cost=[0.0, 1.0, 2.0], threshold=1.0)

@@ -37,7 +37,7 @@ from cmpg.proof.recommendations import (
     judge_recommendation,
     judge_recommendation_exactly,
 )
-from cmpg.proof.verdict import Findings, decided, seconds_to_check
+from cmpg.proof.verdict import SMALLEST, Findings, decided, seconds_to_check
 
 
 def certify_device(
@@ -117,8 +117,8 @@ def _screened_rota(game: Game, rota: Rota, multipliers: FloatArray) -> Certifica
         values, bounds, allowance = (
             weights @ np.stack([getattr(mode, name) for mode in modes]) for name in ("values", "bounds", "rounding")
         )
-        sizes = weights @ np.stack([np.abs(mode.values) + np.abs(mode.bounds) for mode in modes])
-        allowance = allowance + last_bits * sizes
+        sizes = np.stack([np.abs(mode.values) + np.abs(mode.bounds) + mode.rounding for mode in modes])
+        allowance = allowance + last_bits * (weights @ sizes) + _underflow(sizes)
         gains = np.maximum(bounds - values, 0.0) + allowance
         costs, margins = _costs(game, rota)
         margins = margins + last_bits * np.abs(costs)
@@ -140,7 +140,13 @@ def _costs(game: Game, rota: Rota) -> tuple[FloatArray, FloatArray]:
         each.cost_rounding + (0.0 if below is None else below.costs)
         for each, below in zip(positions, hidden, strict=True)
     ]
-    return rota.weights @ np.stack([each.costs for each in positions]), rota.weights @ np.stack(margins)
+    costs, off = np.stack([each.costs for each in positions]), np.stack(margins)
+    return rota.weights @ costs, rota.weights @ off + _underflow(np.abs(costs) + off)
+
+
+def _underflow(sizes: FloatArray) -> FloatArray:
+    """Return what products of weights and numbers of these sizes [M, m] hide that are too small for a float: [m]."""
+    return np.asarray(4 * len(sizes) * SMALLEST * sizes.any(axis=0))
 
 
 def _by_support(modes: list[Certificate], constraint: int) -> bool:
