@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from cmpg.duality.branch_and_bound import PrimalBound as PrimalBound
-    from cmpg.duality.branch_and_bound import best_product_policy as best_product_policy
     from cmpg.duality.dual_function import DualityReport as DualityReport
     from cmpg.duality.dual_function import DualValue as DualValue
     from cmpg.duality.dual_function import StrongDuality as StrongDuality
@@ -24,5 +22,7 @@ if TYPE_CHECKING:
     from cmpg.duality.gap import duality_gap as duality_gap
     from cmpg.duality.gap import penalised_local_game as penalised_local_game
     from cmpg.duality.maximisers import DualMaximisers as DualMaximisers
+    from cmpg.equilibrium.branch_and_bound import PrimalBound as PrimalBound
+    from cmpg.equilibrium.branch_and_bound import best_product_policy as best_product_policy
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -27,8 +27,8 @@ import numpy as np
 from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to_floats
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
-from cmpg.duality.branch_and_bound import PrimalBound, best_product_policy, meets_thresholds, settled
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
+from cmpg.equilibrium.branch_and_bound import PrimalBound, best_product_policy, meets_thresholds, settled
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError

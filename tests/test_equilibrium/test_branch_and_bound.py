@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cmpg.duality.branch_and_bound import best_product_policy
 from cmpg.duality.dual_function import dual_value, primal_value
+from cmpg.equilibrium.branch_and_bound import best_product_policy
 from cmpg.equilibrium.certificate import certify
 from cmpg.errors import InfeasibleError
 from cmpg.games.joint.game import JointGame
