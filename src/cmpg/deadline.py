@@ -66,6 +66,15 @@ def has_deadline() -> bool:
     return _DEADLINE.get() < np.inf or _CANCELLED.get() is not None
 
 
+def is_over() -> bool:
+    """Whether the deadline has passed, or the work was cancelled: for work that ends with what it has."""
+    try:
+        check_time()
+    except OutOfTimeError:
+        return True
+    return False
+
+
 def check_time() -> None:
     """Raise if the deadline has passed, or the work was cancelled."""
     event = _CANCELLED.get()

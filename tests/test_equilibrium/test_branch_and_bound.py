@@ -13,6 +13,7 @@ from cmpg.equilibrium.branch_and_bound import best_product_policy
 from cmpg.equilibrium.certificate import certify
 from cmpg.errors import InfeasibleError
 from cmpg.games.joint.game import JointGame
+from cmpg.scenarios import counter_example
 
 
 def one_shot(reward, costs, thresholds):
@@ -119,3 +120,17 @@ def test_too_few_nodes_still_give_bounds():
     assert bound.nodes == 3
     assert bound.lower <= 4.5 - np.sqrt(2) <= bound.upper <= 3.5
     assert bound.gap > 1e-6
+
+
+def test_the_bound_of_a_discounted_game_counts_all_its_steps():
+    """Tables of one step stand for infinitely many: P* is 1 / (1 − γ) times that of the stage."""
+    stage = counter_example()
+    game = JointGame(
+        transition=stage.transition,
+        rewards=stage.rewards,
+        costs=stage.costs,
+        thresholds=10 * stage.thresholds,
+        initial=[1.0],
+        discount=0.9,
+    )
+    assert primal_value(game).upper >= 10 * (4.5 - np.sqrt(2)) - 1e-9

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
-from cmpg.equilibrium.quality import OptimalityGap, upper_bound
+from cmpg.equilibrium.quality import OptimalityGap, optimality_gap, upper_bound
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
@@ -187,9 +187,36 @@ def test_private_rewards_of_a_counting_game_only_loosen_its_bound():
 
 def test_a_planner_s_bound_is_the_dual_value():
     game = cmpg.scenarios.counter_example()
-    result = solve(game)
-    assert result.quality().bound.value == pytest.approx(7.0)
-    assert result.quality(Objective.POTENTIAL).gap == pytest.approx(3.5 - result.values[0])
+    policy, multipliers = game.uniform_policy(), np.zeros(1)
+    assert upper_bound(game, Objective.WELFARE, policy, multipliers).value == pytest.approx(7.0)
+    assert upper_bound(game, Objective.POTENTIAL, policy, multipliers).value == pytest.approx(0.5)
+
+
+def test_agents_who_cannot_correlate_have_the_best_product_policy_as_their_bound():
+    result = solve(cmpg.scenarios.counter_example())
+    best = 4.5 - np.sqrt(2)  # P*, section 4 of the paper; the potential is counted from agents who both play 1
+    assert 2 * best <= result.quality().bound.value <= 2 * best + 2e-5
+    assert best - 3 <= result.quality(Objective.POTENTIAL).bound.value <= best - 3 + 1e-5
+
+
+@quick
+@given(st.integers(0, 10**6))
+def test_no_feasible_policy_of_a_one_shot_game_exceeds_the_bound_without_correlation(seed):
+    rng = np.random.default_rng(seed)
+    shape = (2, 3)
+    game = cmpg.JointGame(
+        transition=np.ones((1, 1, *shape, 1)),
+        rewards=rng.normal(size=(2, 1, 1, *shape)),
+        costs=rng.random((1, 1, 1, *shape)),
+        thresholds=[0.5],
+        initial=[1.0],
+        horizon=1,
+    )
+    found = feasible_policies(game, rng, count=50)
+    values = [worth(game, policy, Objective.WELFARE) for policy in found]
+    if values:
+        gap = optimality_gap(game, Objective.WELFARE, min(values), found[int(np.argmin(values))], np.zeros(1))
+        assert max(values) <= gap.bound.value
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
-from cmpg.equilibrium.branch_and_bound import PrimalBound, best_product_policy, meets_thresholds, settled
+from cmpg.equilibrium.branch_and_bound import PrimalBound, best_product_policy, is_searchable, meets_thresholds, settled
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError
@@ -37,9 +37,6 @@ from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
 from cmpg.games.joint.planner import has_common_reward, joint_planner, marginals, with_common_reward
 from cmpg.policy import JointPolicy
 from cmpg.summaries import Summary, fields_line, html, line, text
-
-MAX_JOINT_ACTIONS = 128
-"""One-shot games with more joint actions than this are not searched by branch and bound."""
 
 
 def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
@@ -203,7 +200,7 @@ def primal_value(
     start = common.at(marginals(common, dual.correlated))
     if common.num_agents == 1:
         return PrimalBound(dual.lower, dual.upper, start.policy, nodes=0)
-    if common.num_states == common.num_steps == 1 and np.prod(common.num_actions) <= MAX_JOINT_ACTIONS:
+    if is_searchable(common):
         found = best_product_policy(common, tolerance=tolerance, max_nodes=max_nodes)
         return replace(found, upper=max(found.lower, min(found.upper, dual.upper)))
     candidates = [settled(start)]

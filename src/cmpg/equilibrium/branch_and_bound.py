@@ -16,6 +16,7 @@ most λ·α + max_a (r + yᵀG − λᵀc)(a), which is computed from the tables
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, count, product
@@ -26,6 +27,7 @@ import scipy.sparse as sp
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.exact import Exact, greatest_slack
 from cmpg.cmdp.highs import LinearModel, propose
+from cmpg.deadline import is_over
 from cmpg.equilibrium.certificate import screen
 from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
 from cmpg.equilibrium.runs import uninterrupted
@@ -42,6 +44,9 @@ ESCAPE_PENALTY = 4.0
 
 ESCAPE_ROOM = 1e-4
 """How far below the thresholds the escape lies, relative to the costs: little, so that violations are expensive."""
+
+MAX_JOINT_ACTIONS = 128
+"""Larger one-shot games are not searched: a relaxation has a row for every pair of agents and joint action."""
 
 NOISE = 1e-9
 """Less weight than this in a linear answer is its tolerance; kept, it would spend where there is no slack."""
@@ -76,8 +81,23 @@ class PrimalBound:
         return self.upper - self.lower
 
 
+def is_searchable(game: JointGame) -> bool:
+    """Whether a game is a one-shot game that is small enough for branch and bound.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example, grid_world
+    >>> is_searchable(counter_example()), is_searchable(grid_world())
+    (True, False)
+    """
+    # Discounted games have tables of one step, too, and no last one.
+    return game.horizon == 1 and game.num_states == 1 and math.prod(game.num_actions) <= MAX_JOINT_ACTIONS
+
+
 def best_product_policy(game: JointGame, *, tolerance: float, max_nodes: int) -> PrimalBound:
-    """Return P* of a one-shot game with a common reward, to within `tolerance` unless `max_nodes` are too few.
+    """Return P* of a one-shot game with a common reward, to within `tolerance`.
+
+    The bounds are further apart if `max_nodes` are too few, or if the time is up; they hold all the same.
 
     Parameters
     ----------
@@ -86,7 +106,7 @@ def best_product_policy(game: JointGame, *, tolerance: float, max_nodes: int) ->
     tolerance
         How far apart the bounds may be.
     max_nodes
-        Where to give up; the bounds hold all the same.
+        Where to give up.
 
     Examples
     --------
@@ -101,7 +121,7 @@ def best_product_policy(game: JointGame, *, tolerance: float, max_nodes: int) ->
     order = count()  # boxes with the same bound are taken in the order in which they came
     open_boxes = [(-relaxation.greatest, next(order), whole)]
     nodes = 0
-    while open_boxes and -open_boxes[0][0] > best.value + tolerance and nodes < max_nodes:
+    while open_boxes and -open_boxes[0][0] > best.value + tolerance and nodes < max_nodes and not is_over():
         parent, _, box = heapq.heappop(open_boxes)
         upper, weights = relaxation.bound(box)
         nodes += 1

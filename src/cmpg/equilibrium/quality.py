@@ -3,8 +3,9 @@
 A certificate says that no agent gains by deviating; there may be other equilibria, and feasible policies that are not
 equilibria, that are worth more to all. An upper bound over all feasible policies says how much more at most. The game
 proves it: by a planner that chooses all actions (joint and counting games), or by agents that plan alone and pay common
-prices (local games). docs/quality.md has the proofs. The bound takes time of its own, so it is computed by name only:
-`quality(result)`.
+prices (local games). If a planner of a one-shot game could do better than the policy, branch and bound over the
+agents' mixed actions bounds what they can do without correlation. docs/quality.md has the proofs. The bound takes time
+of its own, so it is computed by name only: `quality(result)`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,11 +22,15 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
 from cmpg.games.game import Game, Objective, Planner, UpperBound, planner, relaxed_bound
+from cmpg.games.joint.game import JointGame, joint_or_none
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
 OPTIMAL = 1e-6
 """A value this close to its upper bound, relative to both, counts as optimal."""
+
+MAX_NODES = 200
+"""Boxes of mixed actions that a search for a smaller upper bound looks at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +124,7 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
             raise GameError("this game is not known to have a potential; cmpg.check_potential says what is known.")
         multipliers = np.asarray(result.multipliers, dtype=np.float64)
         common = np.median(np.where(np.isfinite(multipliers), multipliers, 0.0), axis=0)
-        return OptimalityGap(objective, value, upper_bound(game, objective, policy, common))
+        return optimality_gap(game, objective, value, policy, common)
 
 
 def known_gaps(result: Result, *, time_limit: float = np.inf) -> list[OptimalityGap]:
@@ -131,8 +136,50 @@ def known_gaps(result: Result, *, time_limit: float = np.inf) -> list[Optimality
     return gaps
 
 
+def optimality_gap(
+    game: Game, objective: Objective, value: float, policy: JointPolicy, multipliers: FloatArray
+) -> OptimalityGap:
+    """Compare the value of a feasible policy with what no other feasible policy exceeds.
+
+    Parameters
+    ----------
+    game
+        Any game.
+    objective
+        What policies are compared by.
+    value
+        That of the policy.
+    policy
+        A good feasible policy, near which a bound may be sought.
+    multipliers : [k]
+        A guess of common multipliers there.
+    """
+    gap = OptimalityGap(objective, value, upper_bound(game, objective, policy, multipliers))
+    joint = joint_or_none(game)
+    if gap.bound is None or gap.optimal or joint is None:
+        return gap
+    return replace(gap, bound=_without_correlation(joint, objective, gap))
+
+
+def _without_correlation(game: JointGame, objective: Objective, gap: OptimalityGap) -> UpperBound | None:
+    """Return the smaller of a planner's bound and that of branch and bound, where no agent knows another's action."""
+    from cmpg.equilibrium.branch_and_bound import best_product_policy, is_searchable  # as above: it loads a solver
+
+    central, known = planner(game, objective), gap.bound
+    if known is None or central is None or not is_searchable(game):
+        return known
+    # What the planner maximises counts rounding against the policy, so its bound is one for the game as it is given.
+    common = game.with_rewards(np.stack([central.cmdp.reward.reshape(game.rewards.shape[1:])] * game.num_agents))
+    tolerance = OPTIMAL / 2 * (abs(gap.value) + abs(known.value))
+    with suppress(CMPGError):
+        found = best_product_policy(common, tolerance=tolerance, max_nodes=MAX_NODES)
+        if found.upper < known.value:
+            return UpperBound(found.upper, known.multipliers, "branch and bound over mixed actions")
+    return known
+
+
 def upper_bound(game: Game, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:
-    """Return what no feasible policy of a game in floats exceeds; None if that is unknown.
+    """Return what no feasible policy of a game in floats, and no public or private device, exceeds; None if unknown.
 
     Parameters
     ----------

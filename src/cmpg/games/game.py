@@ -347,7 +347,7 @@ class UpperBound:
     """
 
     value: float  # with an allowance for rounding
-    multipliers: FloatArray  # [k]: the common λ that proves it
+    multipliers: FloatArray  # [k]: the common λ of the relaxation that proves it
     proof: str  # how, in a few words
 
     __repr__ = fields_line
