@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cmpg.duality import dual_function_bounds, duality_gap, penalised_local_game
+from cmpg.duality import analyse_duality, dual_function_bounds, dual_value, duality_gap, penalised_local_game
 from cmpg.duality.dual_function import dual_function
-from cmpg.errors import GameError
+from cmpg.errors import GameError, UnsupportedError
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, grid_world_local, routing
 
@@ -62,3 +62,10 @@ def test_bounds_of_the_dual_function_hold_a_tabulated_one():
 def test_a_game_without_a_potential_has_no_gap():
     with pytest.raises(GameError):
         duality_gap(congestion_game(num_agents=4))
+
+
+def test_what_has_no_planner_is_told_what_brackets_it():
+    game = grid_world_local()
+    for analyse in (analyse_duality, dual_value, lambda each: dual_function(each, [1.0])):
+        with pytest.raises(UnsupportedError, match=r"duality_gap\(game\) brackets P\* and D\* of every form"):
+            analyse(game)

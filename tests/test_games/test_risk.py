@@ -1,6 +1,7 @@
 """Budgets on probabilities: the augmented game says what all histories say, and what cannot be claimed is refused."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,20 @@ import cmpg
 from cmpg import JointGame
 from cmpg.equilibrium.cvar import Box, certify_cvar, propose_boxes
 from cmpg.errors import GameError, TooLargeError, UnsupportedError
-from cmpg.games import Chance, CVaR, LocalAgent, LocalGame, augmented_sizes, cost_law, lifted, with_chances, with_cvar
+from cmpg.files.games import save_game
+from cmpg.games import (
+    Chance,
+    CVaR,
+    LocalAgent,
+    LocalGame,
+    augmented_sizes,
+    cost_law,
+    lift_policy,
+    lifted,
+    to_joint,
+    with_chances,
+    with_cvar,
+)
 from cmpg.proof.alternatives import AlternativesClaim
 from cmpg.proof.claim import ClaimError
 from cmpg.scenarios import charging, congestion_game_exogenous, grid_world
@@ -357,7 +371,39 @@ def test_the_only_one_who_pays_need_not_be_named_and_several_must_be():
     assert each.constraint_names == ("P(fuel of Ada > 1)", "P(fuel of Bo > 1)")
     assert cmpg.solve(each).certified
     anyone = with_chances(both, Chance("fuel", 0, 0.2), keep_expected=False)
-    assert anyone.constraint_names == ("sum over steps of P(fuel > 0)",)
+    assert anyone.constraint_names == ("sum over steps and agents of P(fuel > 0)",)
+
+
+def test_a_budget_on_risk_binds_whom_its_cost_binds():
+    both = lone_walkers(0, owners=(0, 1))
+    private = replace(both, binds=[[True], [False]])
+    for budget in (Chance("fuel of Ada", 1, 0.2), Chance("fuel", 0, 0.2)):
+        assert with_chances(private, budget, keep_expected=False).binds.tolist() == [[True], [False]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_law_of_own_costs_is_that_of_the_joint_game(seed):
+    """Agents move independently, and what they pay together is a convolution; the joint game knows nothing of that."""
+    game = lone_walkers(seed, owners=(0, 1))
+    policy = game.random_policy(rng=np.random.default_rng(seed))
+    (law,) = cost_law(game, policy)
+    (joint,) = cost_law(to_joint(game), lift_policy(game, policy))
+    assert law.sums.tolist() == joint.sums.tolist()
+    assert law.probabilities == pytest.approx(joint.probabilities, abs=1e-14)
+    assert law.mean == pytest.approx(game.at(policy).costs[0])
+
+
+def test_costs_of_resources_have_no_law_and_that_is_said(tmp_path):
+    game = charging()
+    with pytest.raises(UnsupportedError, match="where all agents are"):
+        cost_law(game, game.uniform_policy())
+    game = lone_walkers(1)
+    save_game(game, tmp_path / "game.npz")
+    done = run("solve", str(tmp_path / "game.npz"), "--chance", "fuel of Ada>1:0.2", "--out", str(tmp_path / "run"))
+    assert done.code == 0
+    assert "law of a cost" in done.out
+    assert run("report", str(tmp_path / "run")).code == 0
+    assert "how likely each sum is" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
 def test_loads_are_limited_by_a_sum_that_is_named_and_never_counted_in_own_states():

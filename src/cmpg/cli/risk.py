@@ -90,12 +90,18 @@ def _in_local_game(game: LocalGame, chances: Sequence[str], cvars: Sequence[str]
 
 def laws_of(game: Game | CVaRGame, result: Result) -> tuple[CostLaw, ...]:
     """Return the law of every cost, if there is a policy."""
+    from cmpg.errors import UnsupportedError
     from cmpg.games.joint.game import as_joint
     from cmpg.games.local.game import LocalGame
     from cmpg.games.risk import CVaRGame, cost_law
 
-    if result.incumbent is None or isinstance(game, LocalGame):
+    if result.incumbent is None:
         return ()
+    if isinstance(game, LocalGame):
+        try:
+            return cost_law(game, result.policy)
+        except UnsupportedError:  # costs of resources have no law here
+            return ()
     if isinstance(game, CVaRGame):
         return game.laws(result.policy)
     return cost_law(as_joint(game, wanted="has no law of costs"), result.policy)

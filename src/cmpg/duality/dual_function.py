@@ -31,9 +31,9 @@ from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.branch_and_bound import PrimalBound, best_product_policy, is_searchable, meets_thresholds, settled
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
-from cmpg.errors import GameError
+from cmpg.errors import GameError, UnsupportedError
 from cmpg.games.game import Game, Names
-from cmpg.games.joint.game import JointGame, as_joint, joint_or_none
+from cmpg.games.joint.game import JointGame, joint_or_none
 from cmpg.games.joint.planner import has_common_reward, joint_planner, marginals, with_common_reward
 from cmpg.policy import JointPolicy
 from cmpg.summaries import Summary, fields_line, html, line, text
@@ -80,7 +80,7 @@ def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
     >>> priced.thresholds, priced.at(game.uniform_policy()).values
     (array([], dtype=float64), array([2.25, 2.25]))
     """
-    game = as_joint(game, wanted="has no dual function that this library can compute")
+    game = _with_planner(game)
     checked = _checked_multipliers(game, multipliers)
     checked = to_floats(checked)
     penalty = np.tensordot(checked, game.costs, axes=1) if game.num_constraints else 0.0
@@ -107,7 +107,7 @@ def dual_function(game: JointGame, multipliers: Any) -> FloatArray:
     >>> dual_function(counter_example(), [0.0, 1.0, 2.0])
     array([4. , 3.5, 4. ])
     """
-    game = as_joint(game, wanted="has no dual function that this library can compute")
+    game = _with_planner(game)
     grid = numbers("multipliers", multipliers)
     if grid.ndim == 1 and game.num_constraints == 1:
         grid = grid[:, None]
@@ -155,7 +155,7 @@ def dual_value(game: JointGame) -> DualValue:
     >>> round(answer.value, 9), answer.multipliers
     (3.5, array([1.]))
     """
-    game = as_joint(game, wanted="has no dual function that this library can compute")
+    game = _with_planner(game)
     planned = Exact()(joint_planner(game))
     value = float(planned.value)
     return DualValue(value, max(planned.bound, value), planned.multipliers, planned.policy)
@@ -194,7 +194,7 @@ def primal_value(
     >>> round(primal_value(counter_example()).lower, 4), round(dual_value(counter_example()).upper, 4)
     (3.0858, 3.5)
     """
-    game = as_joint(game, wanted="has no dual function that this library can compute")
+    game = _with_planner(game)
     common = with_common_reward(game)
     dual = dual_value(common)
     start = common.at(marginals(common, dual.correlated))
@@ -299,7 +299,7 @@ def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, toler
     >>> [(each.value, each.feasible) for each in dual_maximisers(counter_example(), [1.0]).found]
     [(3.0, True), (4.0, False)]
     """
-    game = as_joint(game, wanted="has no dual function that this library can compute")
+    game = _with_planner(game)
     checked = _checked_multipliers(game, multipliers)
     return maximisers_of(game, joint_planner(game), to_floats(checked), limit=limit, tolerance=tolerance)
 
@@ -327,7 +327,7 @@ def analyse_duality(
     >>> round(report.primal.lower, 4), round(report.dual.upper, 4), report.dual.multipliers
     (3.0858, 3.5, array([1.]))
     """
-    game = as_joint(game, wanted="has no dual function that this library can compute")
+    game = _with_planner(game)
     dual = dual_value(game)
     return DualityReport(
         primal=primal_value(game, tolerance=tolerance, rng=rng),
@@ -336,6 +336,18 @@ def analyse_duality(
         tolerance=tolerance,
         names=game.names,
     )
+
+
+def _with_planner(game: Game) -> JointGame:
+    """Return a game whose dual function one dynamic program maximises, or raise, and name what there is instead."""
+    joint = joint_or_none(game)
+    if joint is None:
+        advice = (
+            "duality_gap(game) brackets P* and D* of every form, and dual_function_bounds(game, multipliers) the dual "
+            "function of local games; or build a joint game of a small one (cmpg.games.to_joint)."
+        )
+        raise UnsupportedError(type(game).__name__, "has no planner that maximises its Lagrangian exactly", advice)
+    return joint
 
 
 def _checked_multipliers(game: Game, multipliers: Any) -> FloatArray:

@@ -35,7 +35,7 @@ augmentation. `potential_proof` and `check_potential` examine the augmented game
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -653,13 +653,14 @@ class CostLaw:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
-def cost_law(game: JointGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
+def cost_law(game: JointGame | LocalGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
     """Return the distribution of every cost under a policy, by one forward pass over states and sums.
 
     Parameters
     ----------
     game
-        A joint game with a finite horizon; or its augmented game, of which the budgets are costs of 0 or 1.
+        A joint game with a finite horizon; or its augmented game, of which the budgets are costs of 0 or 1. Of a local
+        game the costs that agents pay by what they do themselves have laws, and those of resources have not.
     policy
         Of the game.
 
@@ -671,11 +672,15 @@ def cost_law(game: JointGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
     >>> law.sums, law.probabilities.round(6), round(law.mean, 6)
     (array([0., 1.]), array([0.9, 0.1]), 0.1)
     """
+    check_is_policy(policy)
+    policy.check_fits(game.policy_shapes)
+    if isinstance(game, LocalGame):
+        from cmpg.games.local.risk import own_cost_laws  # few games have such costs
+
+        return own_cost_laws(game, policy.floats())
     joint = as_joint(game, wanted="has no law of costs that this library computes")
     if joint.horizon is None:
         raise UnsupportedError("discounted game", "has no law of costs", "Use a finite horizon.")
-    check_is_policy(policy)
-    policy.check_fits(joint.policy_shapes)
     tables = policy.floats()
     return tuple(_law(joint, tables, j) for j in range(joint.num_constraints))
 
@@ -683,22 +688,46 @@ def cost_law(game: JointGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
 def _law(game: JointGame, policy: JointPolicy, constraint: int) -> CostLaw:
     unit, amounts = units_of(to_floats(game.costs[constraint]))
     amounts = amounts.reshape(len(amounts), game.num_states, -1)
-    sums, mass = np.array([0], dtype=object), to_floats(game.initial)[:, None]  # [L], [S, L]
-    for step in range(game.num_steps):
+
+    def joint_law(step: int) -> FloatArray:
         law = np.ones((game.num_states, 1))
         for table in policy:
             law = (law[:, :, None] * np.asarray(table)[step][:, None, :]).reshape(game.num_states, -1)
-        paid, matrix = _at(amounts, step), _matrix(game, step)
+        return law
+
+    name = game.names.constraint(constraint)
+    steps = ((joint_law(h), _at(amounts, h), _matrix(game, h)) for h in range(game.num_steps))
+    sums, probabilities = law_of_sums(to_floats(game.initial), steps, name)
+    return CostLaw(name, np.array([float(each * unit) for each in sums]), probabilities)
+
+
+def law_of_sums(
+    initial: FloatArray, steps: Iterable[tuple[FloatArray, IntArray, Any]], name: str
+) -> tuple[IntArray, FloatArray]:
+    """Return the sums that can occur, ascending, and their probabilities: one pass over (state, sum so far).
+
+    Parameters
+    ----------
+    initial : [S]
+        The law of the first state.
+    steps
+        For each the probabilities of actions [S, A], what they add in units [S, A], and the CSR matrix [S·A, S].
+    name
+        Of the cost, for messages.
+    """
+    num_states = len(initial)
+    sums, mass = np.array([0], dtype=object), initial[:, None]  # [L], [S, L]
+    for step, (law, paid, matrix) in enumerate(steps):
         known, code = np.unique(paid, return_inverse=True)
         code = code.reshape(paid.shape)
         after, place = np.unique(sums[:, None] + known[None, :], return_inverse=True)
         place = place.reshape(len(sums), len(known))
-        if len(after) * game.num_states > 100 * MAX_ATOMS or len(after) > MAX_ATOMS:
+        if len(after) * num_states > 100 * MAX_ATOMS or len(after) > MAX_ATOMS:
             raise TooLargeError(
-                f"{game.names.constraint(constraint)} has {len(after):,} different sums after {step + 1} steps; "
+                f"{name} has {len(after):,} different sums after {step + 1} steps; "
                 f"{MAX_ATOMS:,} are allowed. State the costs in coarser units."
             )
-        ahead = np.zeros((game.num_states, len(after)))
+        ahead = np.zeros((num_states, len(after)))
         for c in range(len(known)):
             chosen = np.where(code == c, law, 0.0)  # the joint actions that cost this
             if chosen.any():
@@ -710,9 +739,7 @@ def _law(game: JointGame, policy: JointPolicy, constraint: int) -> CostLaw:
         sums, mass = after, ahead
     total = mass.sum(axis=0)
     seen = total > 0
-    return CostLaw(
-        game.names.constraint(constraint), np.array([float(each * unit) for each in sums[seen]]), total[seen]
-    )
+    return sums[seen], total[seen]
 
 
 def law_rows(laws: Sequence[CostLaw]) -> Table:

@@ -32,7 +32,8 @@ from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
-from cmpg.games.joint.game import joint_or_none
+from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalGame
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.format import write as write_proof
 from cmpg.proof.script import stand_alone
@@ -502,9 +503,15 @@ def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None,
 
 
 def law_charts(run: FinishedRun, found: Incumbent) -> list[Chart]:
-    """Return the distribution of each cost of a joint game with a finite horizon; none where it takes too many sums."""
-    game = joint_or_none(run.game)
-    if game is None or game.horizon is None or game.num_states > MAX_LAW_STATES:
+    """Return the distribution of each cost that has one (`cost_law`); none where it takes too many states or sums."""
+    game = run.game
+    if isinstance(game, LocalGame):
+        states, has_laws = max(each.num_states for each in game.agents), not game.load_costs.any(axis=(1, 2, 3)).all()
+    elif isinstance(game, JointGame):
+        states, has_laws = game.num_states, game.horizon is not None
+    else:
+        return []
+    if not has_laws or states > MAX_LAW_STATES:
         return []
     from cmpg.games.risk import cost_law
 

@@ -13,6 +13,10 @@ union bound
 and the right-hand side is an expected cost: 1 at every step and resource that costs something. It is this *sum* that is
 constrained and certified, and that the constraint is named after. It is a stronger demand than the probability, so a
 policy that meets it meets that; but deviations are those that keep the sum, and not those that keep the probability.
+What several agents pay by themselves is summed over agents, too.
+
+*Laws.* Agents with own-state policies move independently of each other. So what each pays by itself has a law by one
+forward pass over its own states, and what they pay together the convolution of these.
 """
 
 from __future__ import annotations
@@ -25,14 +29,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, to_floats
-from cmpg.errors import GameError, TooLargeError
+from cmpg.arrays import FloatArray, IntArray, to_floats
+from cmpg.errors import GameError, TooLargeError, UnsupportedError
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.games.names import Legend
+from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
-    from cmpg.games.risk import Chance
+    from cmpg.games.risk import Chance, CostLaw
 
 
 def with_local_chances(game: LocalGame, budgets: Sequence[Chance], *, keep_expected: bool) -> LocalGame:
@@ -89,19 +94,26 @@ def _with_sum(game: LocalGame, constraint: int, budget: Chance) -> LocalGame:
     """Add the constraint Σ P(c > 0) ≤ δ, over steps, resources and agents."""
     name = game.names.constraint(constraint)
     loads = (game.load_costs[constraint] > 0).astype(np.float64)
-    paying = np.count_nonzero(np.any(loads, axis=(0, 2)))
-    over = "steps and resources" if paying > 1 else "steps"
     own = [None if each.costs is None else (to_floats(each.costs[constraint]) > 0) for each in game.agents]
-    return _extended(game, loads, own, budget, f"sum over {over} of P({name} > 0)")
+    over = ["steps"]
+    over += ["resources"] if np.count_nonzero(np.any(loads, axis=(0, 2))) > 1 else []
+    over += ["agents"] if any(np.any(each) for each in own if each is not None) else []
+    told = " and ".join([", ".join(over[:-1]), over[-1]] if len(over) > 1 else over)
+    return _extended(game, loads, own, budget, f"sum over {told} of P({name} > 0)", like=constraint)
 
 
-def _extended(game: LocalGame, loads: FloatArray, own: Sequence[Any], budget: Chance, name: str) -> LocalGame:
-    """Return a game with one more constraint, its load costs [H or 1, E, n + 1] and own costs [H or 1, S, A] given."""
+def _extended(
+    game: LocalGame, loads: FloatArray, own: Sequence[Any], budget: Chance, name: str, *, like: int
+) -> LocalGame:
+    """Return a game with one more constraint, its load costs [H or 1, E, n + 1] and own costs [H or 1, S, A] given.
+
+    It binds whom the constraint `like` binds: a limit on a probability holds for those who had one on the mean.
+    """
     steps = max(game.load_costs.shape[1], len(loads))
     stretched = [np.broadcast_to(each, (len(each), steps, *each.shape[2:])) for each in (game.load_costs, loads[None])]
     agents = [_paying(agent, each, game.num_constraints) for agent, each in zip(game.agents, own, strict=True)]
     names = [*game.names.all_constraints(game.num_constraints), name]
-    binds = None if game.binds is None else np.column_stack([game.binds, np.ones(game.num_agents, dtype=bool)])
+    binds = None if game.binds is None else np.column_stack([game.binds, np.asarray(game.binds)[:, like]])
     limits = [*game.thresholds, budget.probability]
     return game.with_constraints(np.concatenate(stretched), limits, names, agents=agents, binds=binds)
 
@@ -162,7 +174,40 @@ def _counted(game: LocalGame, constraint: int, agent: int, budget: Chance) -> Lo
     names[agent] = tuple(f"{state} | {name} {each}" for state in names[agent] for each in told)
     loads = np.zeros((1, *game.load_costs.shape[2:]))
     widened = replace(game, agents=tuple(agents), state_names=tuple(names), legend=_kept_legend(game))
-    return _extended(widened, loads, own, budget, f"P({name} of {who} > {budget.at_most:g})")
+    return _extended(widened, loads, own, budget, f"P({name} of {who} > {budget.at_most:g})", like=constraint)
+
+
+def own_cost_laws(game: LocalGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
+    """Return the law of every cost that agents pay by what they do themselves; `cmpg.games.cost_law` is the way in."""
+    from cmpg.games.risk import MAX_ATOMS, CostLaw, law_of_sums, units_of
+
+    laws = []
+    for j in np.flatnonzero(~game.load_costs.any(axis=(1, 2, 3))).tolist():
+        name = game.names.constraint(j)
+        tables = {i: to_floats(each.costs[j]) for i, each in enumerate(game.agents) if each.costs is not None}
+        # One unit for all, so that sums of several agents are whole numbers, and equal ones are seen to be equal.
+        unit, flat = units_of(np.concatenate([np.zeros(1), *(each.ravel() for each in tables.values())]))
+        parts = np.split(flat[1:], np.cumsum([each.size for each in tables.values()])[:-1]) if tables else []
+        sums: IntArray = np.array([0], dtype=object)
+        probabilities: FloatArray = np.ones(1)
+        for (i, table), part in zip(tables.items(), parts, strict=True):
+            agent, amounts = game.agents[i], part.reshape(table.shape)
+            kernel, rows = agent.transition, np.asarray(policy[i])
+            steps = (
+                (rows[h], amounts[min(h, len(amounts) - 1)], kernel[min(h, len(kernel) - 1)])
+                for h in range(game.horizon)
+            )
+            own, mass = law_of_sums(to_floats(agent.initial), steps, name)
+            sums, place = np.unique(sums[:, None] + own[None, :], return_inverse=True)
+            if len(sums) > MAX_ATOMS:
+                raise TooLargeError(f"{name} has {len(sums):,} different sums; {MAX_ATOMS:,} are allowed.")
+            together = np.bincount(place.ravel(), weights=np.outer(probabilities, mass).ravel())
+            probabilities = np.asarray(together, dtype=np.float64)
+        laws.append(CostLaw(name, np.array([float(each * unit) for each in sums]), probabilities))
+    if not laws and game.num_constraints:
+        advice = "What resources cost depends on where all agents are: simulate(game, policy, …) measures its law."
+        raise UnsupportedError("LocalGame", "has no cost that agents pay by themselves", advice)
+    return tuple(laws)
 
 
 def _kept_legend(game: LocalGame) -> Legend | None:
