@@ -22,7 +22,7 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
 from cmpg.games.game import Game, Objective, Planner, UpperBound, planner, relaxed_bound
-from cmpg.games.joint.game import JointGame, joint_or_none
+from cmpg.games.joint.game import joint_or_none
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
@@ -30,7 +30,10 @@ OPTIMAL = 1e-6
 """A value this close to its upper bound, relative to both, counts as optimal."""
 
 MAX_NODES = 200
-"""Boxes of mixed actions that a search for a smaller upper bound looks at."""
+"""Boxes of mixed actions that a search for a smaller upper bound looks at, at most."""
+
+MAX_PAIRS = 50_000
+"""Pairs of agents' joint actions that it looks at in all boxes: a fraction of a second, on any machine the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,8 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
         What policies are compared by: the sum of the agents' values, or the potential, counted from that of
         `JointPolicy.reference`.
     time_limit
-        Seconds for the bound. A local game then gives the best bound that was proved by then; others give none.
+        Seconds for the bound. A local game then gives the best bound that was proved by then; others give none. The
+        search of a one-shot game comes after it, and is limited by its own size.
 
     Raises
     ------
@@ -124,7 +128,8 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
             raise GameError("this game is not known to have a potential; cmpg.check_potential says what is known.")
         multipliers = np.asarray(result.multipliers, dtype=np.float64)
         common = np.median(np.where(np.isfinite(multipliers), multipliers, 0.0), axis=0)
-        return optimality_gap(game, objective, value, policy, common)
+        gap = OptimalityGap(objective, value, upper_bound(game, objective, policy, common))
+    return without_correlation(game, gap)
 
 
 def known_gaps(result: Result, *, time_limit: float = np.inf) -> list[OptimalityGap]:
@@ -136,46 +141,29 @@ def known_gaps(result: Result, *, time_limit: float = np.inf) -> list[Optimality
     return gaps
 
 
-def optimality_gap(
-    game: Game, objective: Objective, value: float, policy: JointPolicy, multipliers: FloatArray
-) -> OptimalityGap:
-    """Compare the value of a feasible policy with what no other feasible policy exceeds.
+def without_correlation(game: Game, gap: OptimalityGap) -> OptimalityGap:
+    """Return the gap of a policy by the smaller of its bound and that of branch and bound over mixed actions.
 
-    Parameters
-    ----------
-    game
-        Any game.
-    objective
-        What policies are compared by.
-    value
-        That of the policy.
-    policy
-        A good feasible policy, near which a bound may be sought.
-    multipliers : [k]
-        A guess of common multipliers there.
+    A planner's bound holds for agents who correlate; where none knows another's action, one-shot games allow less.
     """
-    gap = OptimalityGap(objective, value, upper_bound(game, objective, policy, multipliers))
-    joint = joint_or_none(game)
-    if gap.bound is None or gap.optimal or joint is None:
+    from cmpg.equilibrium.branch_and_bound import best_product_policy, is_searchable  # on demand, as above
+
+    joint, known = joint_or_none(game), gap.bound
+    if known is None or gap.optimal or joint is None or not is_searchable(joint):
         return gap
-    return replace(gap, bound=_without_correlation(joint, objective, gap))
-
-
-def _without_correlation(game: JointGame, objective: Objective, gap: OptimalityGap) -> UpperBound | None:
-    """Return the smaller of a planner's bound and that of branch and bound, where no agent knows another's action."""
-    from cmpg.equilibrium.branch_and_bound import best_product_policy, is_searchable  # as above: it loads a solver
-
-    central, known = planner(game, objective), gap.bound
-    if known is None or central is None or not is_searchable(game):
-        return known
+    central = planner(joint, gap.objective)
+    if central is None:
+        return gap
     # What the planner maximises counts rounding against the policy, so its bound is one for the game as it is given.
-    common = game.with_rewards(np.stack([central.cmdp.reward.reshape(game.rewards.shape[1:])] * game.num_agents))
+    common = joint.with_rewards(np.stack([central.cmdp.reward.reshape(joint.rewards.shape[1:])] * joint.num_agents))
     tolerance = OPTIMAL / 2 * (abs(gap.value) + abs(known.value))
+    pairs = math.comb(joint.num_agents, 2) * math.prod(joint.num_actions)
     with suppress(CMPGError):
-        found = best_product_policy(common, tolerance=tolerance, max_nodes=MAX_NODES)
+        found = best_product_policy(common, tolerance=tolerance, max_nodes=min(MAX_NODES, MAX_PAIRS // max(pairs, 1)))
         if found.upper < known.value:
-            return UpperBound(found.upper, known.multipliers, "branch and bound over mixed actions")
-    return known
+            bound = UpperBound(found.upper, known.multipliers, "branch and bound over mixed actions")
+            return replace(gap, bound=bound)
+    return gap
 
 
 def upper_bound(game: Game, objective: Objective, near: JointPolicy, multipliers: FloatArray) -> UpperBound | None:

@@ -19,7 +19,7 @@ from cmpg.cmdp.exact import Exact
 from cmpg.deadline import limited
 from cmpg.equilibrium.best_responses import best_response
 from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, check_claim
-from cmpg.equilibrium.quality import OptimalityGap, optimality_gap
+from cmpg.equilibrium.quality import OptimalityGap, upper_bound, without_correlation
 from cmpg.equilibrium.result import Result
 from cmpg.errors import InfeasibleError, OutOfTimeError, SolverError
 from cmpg.games.game import Game, Names, Objective, Position, only_binding
@@ -220,9 +220,10 @@ def _quality(
         return OptimalityGap(Objective.WELFARE, welfare, None)
     try:
         with limited(time.monotonic() + time_limit):
-            return optimality_gap(game, Objective.WELFARE, welfare, policy, multipliers)
+            bound = upper_bound(game, Objective.WELFARE, policy, multipliers)
     except OutOfTimeError:
-        return OptimalityGap(Objective.WELFARE, welfare, None)
+        bound = None
+    return without_correlation(game, OptimalityGap(Objective.WELFARE, welfare, bound))
 
 
 def _deviation(position: Position, agent: int) -> tuple[Deviation | None, FloatArray, bool]:
