@@ -99,9 +99,6 @@ def judge(
     Each agent's best deviation within the constraints is computed, and its gain proved. Exit code 0 if every given
     policy is proved feasible and Nash.
     """
-    from cmpg.judging.side_by_side import judge_side_by_side
-    from cmpg.report.judging import judged_summary, side_by_side_record, side_by_side_summary
-
     for option, number in (("epsilon", epsilon), ("allow-rounding", allow_rounding), ("bound-seconds", bound_seconds)):
         finite(option, number)
     if (target is None) == (env is None):
@@ -119,27 +116,55 @@ def judge(
     if train is not None:
         raise _refusal("--train is for environments, which are judged by episodes: --env module:factory.")
     wanted = [chosen("beside", word.strip(), {name: name for name in BESIDE}) for word in beside.split(",") if word]
-    if output is not None:
-        _check_out(output)
+    proving = _Proving(epsilon, allow_rounding, exact, bound_seconds, seed, output, as_json)
+    _judge_by_proof(target, words, wanted, proving)
+
+
+@dataclass(frozen=True)
+class _Proving:
+    """How policies are judged by proof."""
+
+    epsilon: float
+    allow_rounding: float
+    exact: bool
+    bound_seconds: float
+    seed: int | None
+    output: Path | None
+    as_json: bool
+
+
+def _judge_by_proof(target: Target, words: list[str], beside: list[str], how: _Proving) -> NoReturn:
+    """Judge policies of a known game, and some that are computed beside them; print what was found, and exit."""
+    from cmpg.judging.side_by_side import judge_side_by_side
+    from cmpg.report.judging import judged_summary, side_by_side_record, side_by_side_summary
+
+    if how.output is not None:
+        _check_out(how.output)
     with ProgressLine("building the game") as progress:
-        game = target.build(seed=seed, exact=exact)
-        given = _read(words, game, exact=exact)
-        for name in wanted:
+        game = target.build(seed=how.seed, exact=how.exact)
+        given = _read(words, game, exact=how.exact)
+        for name in beside:
             progress.begin(f"computing {name}")
-            given[name] = _computed(name, game, seed or 0)
+            given[name] = _computed(name, game, how.seed or 0)
         progress.begin("judging")
         together = judge_side_by_side(
-            game, given, epsilon=epsilon, allow_rounding=allow_rounding, exact=exact, time_limit=bound_seconds
+            game,
+            given,
+            epsilon=how.epsilon,
+            allow_rounding=how.allow_rounding,
+            exact=how.exact,
+            time_limit=how.bound_seconds,
         )
-    if output is not None:
-        _write(together, output, title=target.name)
-    if as_json:
+    if how.output is not None:
+        _write(together, how.output, title=target.name)
+    if how.as_json:
         show_json(side_by_side_record(together))
     elif len(given) == 1:
         show(judged_summary(together.judged[0]))
     else:
         show(side_by_side_summary(together))
-    proved = [each.certificate.proves(epsilon, allow_rounding=allow_rounding) for each in together.judged[: len(words)]]
+    judged = together.judged[: len(words)]
+    proved = [each.certificate.proves(how.epsilon, allow_rounding=how.allow_rounding) for each in judged]
     raise typer.Exit(0 if all(proved) else 1)
 
 

@@ -192,6 +192,20 @@ def from_frame(frame: pandas.DataFrame) -> JointGame:
     return _Reader("the frame", list(frame.columns)).game(listed, exact=False)
 
 
+SortedRows = dict[str, list[tuple[str, Row]]]  # by quantity; each row with its place in the file
+
+
+def _by_quantity(listed: list[tuple[str, Row]]) -> SortedRows:
+    found: SortedRows = {name: [] for name in QUANTITIES}
+    for place, row in listed:
+        if str(row["quantity"]) not in found:
+            raise FileError(
+                f"{place}: quantity is {str(row['quantity'])[:40]!r}; one of {', '.join(QUANTITIES)} is required."
+            )
+        found[str(row["quantity"])].append((place, row))
+    return found
+
+
 class _Reader:
     """Fills the tables of a game from lines."""
 
@@ -220,34 +234,13 @@ class _Reader:
         """Build the game, in exact numbers if one of them is written as a fraction."""
         listed = list(listed)
         exact = exact or any(is_fraction(row["value"]) for _, row in listed)
-        sorted_rows: dict[str, list[tuple[str, Row]]] = {name: [] for name in QUANTITIES}
-        for place, row in listed:
-            if str(row["quantity"]) not in sorted_rows:
-                raise FileError(
-                    f"{place}: quantity is {str(row['quantity'])[:40]!r}; one of {', '.join(QUANTITIES)} is required."
-                )
-            sorted_rows[str(row["quantity"])].append((place, row))
-        for place, row in sorted_rows["initial"]:
-            self._add(place, row["state"], self.states)
-        for place, row in sorted_rows["threshold"]:
-            self._add(place, row["name"], self.constraints)
-        for _, row in sorted_rows["transition"]:
-            for agent, known in zip(self.agents, self.actions, strict=True):
-                known.setdefault(str(row[ACTION + agent]), len(known))
-        if not self.states or not all(self.actions):
-            raise FileError(f"{self.source} has no `initial` or no `transition` lines; every game needs both.")
-        time = {name: sorted_rows[name] for name in ("horizon", "discount") if sorted_rows[name]}
-        if len(time) != 1 or len(next(iter(time.values()))) != 1:
-            raise FileError(f"{self.source} must have exactly one line with a `horizon` or a `discount`.")
-        (unit, [(place, row)]) = next(iter(time.items()))
-        length = _number(place, row["value"], exact=True)
-        if unit == "horizon" and (length.denominator != 1 or not 1 <= length < LONGEST_HORIZON):
-            raise FileError(f"{place}: horizon is {row['value']!r}; a whole number of at least 1 is required.")
+        sorted_rows = _by_quantity(listed)
+        self._collect_names(sorted_rows)
+        horizon, discount = self._length(sorted_rows)
         kind = object if exact else np.float64
         sizes = (len(self.states), *map(len, self.actions))
         read = [_number(place, row["value"], exact=exact) for place, row in sorted_rows["initial"]]
         limits = [_number(place, row["value"], exact=exact) for place, row in sorted_rows["threshold"]]
-        horizon = int(length) if unit == "horizon" else None
         owners = {"transition": sizes[0], "reward": len(self.agents), "cost": len(self.constraints)}
         check(sum(self._steps(sorted_rows[name], horizon) * prod(sizes) * each for name, each in owners.items()))
         agents = {name: place for place, name in enumerate(self.agents)}
@@ -258,12 +251,37 @@ class _Reader:
             thresholds=np.array(limits, dtype=kind),
             initial=np.array(read, dtype=kind),
             horizon=horizon,
-            discount=None if unit == "horizon" else length if exact else float(length),
+            discount=discount if exact or discount is None else float(discount),
             agent_names=self.agents,
             state_names=list(self.states),
             action_names=[list(own) for own in self.actions],
             constraint_names=list(self.constraints),
         )
+
+    def _collect_names(self, rows: SortedRows) -> None:
+        """Learn the names of states, constraints and actions, in the order in which they come."""
+        for place, row in rows["initial"]:
+            self._add(place, row["state"], self.states)
+        for place, row in rows["threshold"]:
+            self._add(place, row["name"], self.constraints)
+        for _, row in rows["transition"]:
+            for agent, known in zip(self.agents, self.actions, strict=True):
+                known.setdefault(str(row[ACTION + agent]), len(known))
+        if not self.states or not all(self.actions):
+            raise FileError(f"{self.source} has no `initial` or no `transition` lines; every game needs both.")
+
+    def _length(self, rows: SortedRows) -> tuple[int | None, Any]:
+        """Return horizon and discount, one of which is None."""
+        given = [(name, *each) for name in ("horizon", "discount") for each in rows[name]]
+        if len(given) != 1:
+            raise FileError(f"{self.source} must have exactly one line with a `horizon` or a `discount`.")
+        ((unit, place, row),) = given
+        length = _number(place, row["value"], exact=True)
+        if unit == "discount":
+            return None, length
+        if length.denominator != 1 or not 1 <= length < LONGEST_HORIZON:
+            raise FileError(f"{place}: horizon is {row['value']!r}; a whole number of at least 1 is required.")
+        return int(length), None
 
     def _add(self, place: str, name: Any, known: Places) -> None:
         if str(name) in known:

@@ -579,6 +579,20 @@ def _added(balls: list[Ball]) -> Ball:
 
 def _check(claim: CrowdClaim) -> None:
     """Raise unless groups and curves fit together; what kinds and policies hold is checked with `members`."""
+    _check_groups(claim)
+    total = int(claim.number.sum())
+    if total > MAX_AGENTS:
+        raise ClaimError(f"there are {total} agents; at most {MAX_AGENTS} are counted exactly.")
+    for i, (loads, values) in enumerate(claim.tables.curves):
+        _check_curve(i, loads, values, total)
+    _check_curve_indices("delay", claim.tables.delay, (), claim)
+    _check_curve_indices("load_costs", claim.tables.load_costs, (len(claim.thresholds),), claim)
+    if not np.isfinite(claim.multipliers).all():
+        raise ClaimError("a multiplier of a group is not a finite number.")
+
+
+def _check_groups(claim: CrowdClaim) -> None:
+    """Raise unless the groups of every kind have as many members as there are agents of it."""
     tables, groups = claim.tables, len(claim.kind)
     for name, table in (("numbers", tables.numbers), ("kind", claim.kind), ("number", claim.number)):
         if table.dtype != np.int64 or table.ndim != 1:
@@ -595,24 +609,23 @@ def _check(claim: CrowdClaim) -> None:
     if len(wrong):
         k = int(wrong[0])
         raise ClaimError(f"the groups of kind {k} have {held[k]} members; there are {tables.numbers[k]} agents of it.")
-    total = int(claim.number.sum())
-    if total > MAX_AGENTS:
-        raise ClaimError(f"there are {total} agents; at most {MAX_AGENTS} are counted exactly.")
-    for i, curve in enumerate(tables.curves):
-        loads, values = curve
-        if loads.dtype != np.int64 or values.dtype != np.float64 or loads.shape != values.shape or loads.ndim != 1:
-            raise ClaimError(f"curve {i} is no list of points: whole loads (int64), and as many values (float64).")
-        if len(loads) < 2 or loads[0] != 0 or loads[-1] != total or np.any(np.diff(loads) < 1):
-            raise ClaimError(f"the loads of curve {i} do not ascend from 0 to {total}, the number of agents.")
-        if not np.isfinite(values).all():
-            raise ClaimError(f"curve {i} has a value that is not a finite number.")
-    constraints = len(claim.thresholds)
-    for name, table, family in (("delay", tables.delay, ()), ("load_costs", tables.load_costs, (constraints,))):
-        if table.dtype != np.int64 or table.ndim != len(family) + 2 or table.shape[: len(family)] != family:
-            raise ClaimError(f"{name} names no curve of each step and resource.")
-        if table.shape[-2] not in (1, claim.horizon) or table.shape[-1] != tables.delay.shape[1]:
-            raise ClaimError(f"{name} has shape {list(table.shape)}; 1 or {claim.horizon} steps are required.")
-        if table.size and (table.min() < 0 or table.max() >= len(tables.curves)):
-            raise ClaimError(f"{name} names a curve that does not exist.")
-    if not np.isfinite(claim.multipliers).all():
-        raise ClaimError("a multiplier of a group is not a finite number.")
+
+
+def _check_curve(i: int, loads: Array, values: Array, total: int) -> None:
+    """Raise unless curve i has a value at 0 and at the number of agents, at ascending loads between."""
+    if loads.dtype != np.int64 or values.dtype != np.float64 or loads.shape != values.shape or loads.ndim != 1:
+        raise ClaimError(f"curve {i} is no list of points: whole loads (int64), and as many values (float64).")
+    if len(loads) < 2 or loads[0] != 0 or loads[-1] != total or np.any(np.diff(loads) < 1):
+        raise ClaimError(f"the loads of curve {i} do not ascend from 0 to {total}, the number of agents.")
+    if not np.isfinite(values).all():
+        raise ClaimError(f"curve {i} has a value that is not a finite number.")
+
+
+def _check_curve_indices(name: str, table: Array, family: tuple[int, ...], claim: CrowdClaim) -> None:
+    """Raise unless a table names a curve of each step and resource: [*family, H or 1, E]."""
+    if table.dtype != np.int64 or table.ndim != len(family) + 2 or table.shape[: len(family)] != family:
+        raise ClaimError(f"{name} names no curve of each step and resource.")
+    if table.shape[-2] not in (1, claim.horizon) or table.shape[-1] != claim.tables.delay.shape[1]:
+        raise ClaimError(f"{name} has shape {list(table.shape)}; 1 or {claim.horizon} steps are required.")
+    if table.size and (table.min() < 0 or table.max() >= len(claim.tables.curves)):
+        raise ClaimError(f"{name} names a curve that does not exist.")

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray, frozen, generator, require_at_least_zero
+from cmpg.arrays import FloatArray, frozen, generator, require_at_least_zero
 from cmpg.errors import GameError
 from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.game import Amount, Legend
@@ -157,72 +157,121 @@ def charging(
         base_load=base_load,
         transformers=transformers,
     )
-    slots, hours = site.slots, slot / 60
     stays = _stays(site, arrival_spread=arrival_spread, departure_spread=departure_spread, attendance=attendance)
+    terms = _terms(site, prices=prices, tariff=tariff, shortfall=shortfall, success=success, hours=slot / 60)
+    fleet = _fleet(site, stays, terms, attendance)
+    legend = replace(
+        _legend(fleet, terms, slot=slot, currency=currency),
+        translation=_translation(site, stays, fleet.owners, energy=energy, success=success, attendance=attendance),
+    )
+    thresholds = one_each("threshold", threshold, len(site.transformers))
+    if num_agents is not None:
+        return _drawn_crowd(
+            fleet,
+            num_agents=num_agents,
+            seed=seed,
+            hours=slot / 60,
+            load_price=load_price,
+            thresholds=thresholds,
+            legend=legend,
+        )
+    return _day_of_cars(fleet, hours=slot / 60, load_price=load_price, thresholds=thresholds, legend=legend)
+
+
+def _terms(
+    site: ChargingSite,
+    *,
+    prices: Sequence[float],
+    tariff: FilePath | None,
+    shortfall: float | None,
+    success: float,
+    hours: float,
+) -> Tariff:
+    """Return what charging costs at the largest power, per kWh and slot."""
     unit = site.largest * hours  # kWh
-    prices_of_slots = prices_of(slots, prices=prices, tariff=tariff, unit=unit) / unit
+    prices_of_slots = prices_of(site.slots, prices=prices, tariff=tariff, unit=unit) / unit
     usual = 2.0 / site.largest if tariff is None else 6.0 * float(prices_of_slots.max())
-    terms = Tariff(prices_of_slots, usual if shortfall is None else shortfall / site.largest, success)
+    return Tariff(prices_of_slots, usual if shortfall is None else shortfall / site.largest, success)
+
+
+Kind = tuple[Stay, tuple[int, ...]]  # when a car is there, and which transformers it loads
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """The cars of a day; every part of a car is an agent."""
+
+    site: ChargingSite
+    owners: list[int]  # the car of each part
+    members: list[Kind]  # of each part
+    kinds: dict[Kind, LocalAgent]  # cars alike are one table, which all of them share
+
+    @property
+    def stations(self) -> list[str]:
+        """Where each part charges."""
+        return [self.site.cars.sessions[i].station for i in self.owners]
+
+    @property
+    def names(self) -> list[str]:
+        """The car of each part."""
+        return [f"car {i} at {station}" for i, station in zip(self.owners, self.stations, strict=True)]
+
+    @property
+    def rows(self) -> list[int]:
+        """The index of each part's kind."""
+        index = {kind: row for row, kind in enumerate(self.kinds)}
+        return [index[kind] for kind in self.members]
+
+
+def _fleet(site: ChargingSite, stays: Sequence[Stay], terms: Tariff, attendance: float) -> _Fleet:
     owners = [i for i, parts in enumerate(site.parts) for _ in range(parts)]
     stations = [site.cars.sessions[i].station for i in owners]
     loaded = {station: site.loaded_by(station) for station in set(stations)}
     members = [(stay, loaded[station]) for station, stay in zip(stations, stays, strict=True)]
-    # Cars alike are one table, which all of them share.
     kinds = {
         kind: _car(*kind, num_resources=len(site.transformers), tariff=terms, attendance=attendance)
         for kind in dict.fromkeys(members)
     }
-    rows = {kind: row for row, kind in enumerate(kinds)}
-    names = [f"car {i} at {station}" for i, station in zip(owners, stations, strict=True)]
-    legend = Legend(
+    return _Fleet(site, owners, members, kinds)
+
+
+def _legend(fleet: _Fleet, terms: Tariff, *, slot: int, currency: str) -> Legend:
+    """Return the words for cars, slots and transformers."""
+    site = fleet.site
+    return Legend(
         agent="car",
         state="energy still needed",
         step="hour" if slot == 60 else "slot",
         resource="transformer",
-        steps=slots.names,
+        steps=site.slots.names,
         actions=("idle", "charge"),
         value=Amount("cost", currency, -1.0),
         load=Amount("power", "kW", site.unit),
         need=Amount("energy", "kWh"),
-        needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in kinds),
-        needs_of=tuple(rows[kind] for kind in members),
-        sites=tuple(stations),
-        begins=slots.begins,
+        needs=tuple(tuple(float(level) for _, level in stay.states) for stay, _ in fleet.kinds),
+        needs_of=tuple(fleet.rows),
+        sites=tuple(fleet.stations),
+        begins=site.slots.begins,
         step_seconds=60.0 * slot,
-        wholes=tuple(names) if max(site.parts) > 1 else (),
+        wholes=tuple(fleet.names) if max(site.parts) > 1 else (),
         unpaid=terms.shortfall,
-        translation=_translation(site, stays, owners, energy=energy, success=success, attendance=attendance),
         warning="" if site.overstated <= 0.01 else f"powers are counted up to {site.overstated:.1%} too high",
     )
-    if num_agents is not None:
-        if max(site.parts) > 1:
-            raise GameError(
-                f"a car has {max(site.parts)} parts of {site.unit:g} kW; cars are drawn whole. Leave num_agents out, "
-                "or give all cars one power, without min_rate."
-            )
-        firsts = [next(i for i, each in enumerate(members) if each == kind) for kind in kinds]
-        counts = np.bincount([rows[kind] for kind in members], minlength=len(kinds))
-        return _drawn_crowd(
-            tuple(kinds.values()),
-            counts,
-            site,
-            num_agents=num_agents,
-            seed=seed,
-            hours=hours,
-            load_price=load_price,
-            thresholds=one_each("threshold", threshold, len(site.transformers)),
-            kind_names=tuple(names[i].replace("car", "as car", 1) for i in firsts),
-            legend=replace(legend, needs_of=tuple(range(len(kinds))), sites=tuple(stations[i] for i in firsts)),
-        )
-    loads = np.arange(len(members) + 1.0)
+
+
+def _day_of_cars(
+    fleet: _Fleet, *, hours: float, load_price: float, thresholds: FloatArray, legend: Legend
+) -> LocalGame:
+    """Return the game of the day's own cars."""
+    site, loads = fleet.site, np.arange(len(fleet.members) + 1.0)
     share = site.unit / site.largest  # of a car, in a part
     return LocalGame(
-        agents=tuple(kinds[kind] for kind in members),
+        agents=tuple(fleet.kinds[kind] for kind in fleet.members),
         delay=frozen(np.broadcast_to(load_price * share**2 * hours * loads, (1, len(site.transformers), len(loads)))),
         load_costs=_overloads(loads, site.capacities, hours * share),
-        thresholds=one_each("threshold", threshold, len(site.transformers)),
-        horizon=slots.count,
-        agent_names=_part_names(names, site.parts),
+        thresholds=thresholds,
+        horizon=site.slots.count,
+        agent_names=_part_names(fleet.names, site.parts),
         constraint_names=tuple(f"overload of {name}" for name in site.transformers),
         resource_names=tuple(site.transformers),
         legend=legend,
@@ -263,19 +312,25 @@ def _part_names(names: Sequence[str], parts: Sequence[int]) -> tuple[str, ...]:
 
 
 def _drawn_crowd(
-    kinds: tuple[LocalAgent, ...],
-    counts: IntArray,
-    site: ChargingSite,
+    fleet: _Fleet,
     *,
     num_agents: int,
     seed: int,
     hours: float,
     load_price: float,
     thresholds: FloatArray,
-    kind_names: tuple[str, ...],
     legend: Legend,
 ) -> CrowdGame:
-    """Return a crowd whose cars are drawn from those of the day, `counts` of each kind, at a site as much larger."""
+    """Return a crowd whose cars are drawn from those of the day, with replacement, at a site as much larger."""
+    site, kinds, rows = fleet.site, tuple(fleet.kinds.values()), fleet.rows
+    if max(site.parts) > 1:
+        raise GameError(
+            f"a car has {max(site.parts)} parts of {site.unit:g} kW; cars are drawn whole. Leave num_agents out, "
+            "or give all cars one power, without min_rate."
+        )
+    firsts = [rows.index(row) for row in range(len(kinds))]  # the first car of each kind
+    counts = np.bincount(rows, minlength=len(kinds))
+    kind_names = tuple(fleet.names[i].replace("car", "as car", 1) for i in firsts)
     if not 1 <= num_agents <= MAX_AGENTS:
         raise GameError(f"num_agents is {num_agents}; from 1 to {MAX_AGENTS} cars can be drawn.")
     own = int(counts.sum())
@@ -295,7 +350,7 @@ def _drawn_crowd(
             known[capacity] = len(curves)
             curves.append(_overload_curve(capacity, num_agents, hours))
         costs[j, h, j] = known[capacity]
-    told = (
+    note = (
         "drawn",
         f"{num_agents:,} cars from the {own} of the day, with replacement (seed {seed}); capacities times {factor:.6g} "
         f"(transformers bear {_range(capacities)} cars at once), load price {load_price:g} divided by that; thresholds "
@@ -314,9 +369,9 @@ def _drawn_crowd(
         resource_names=tuple(site.transformers),
         legend=replace(
             legend,
-            needs_of=tuple(legend.needs_of[k] for k in kept),
-            sites=tuple(legend.sites[k] for k in kept),
-            translation=(*legend.translation, told),
+            needs_of=tuple(kept.tolist()),
+            sites=tuple(fleet.stations[firsts[k]] for k in kept),
+            translation=(*legend.translation, note),
         ),
     )
 

@@ -163,16 +163,7 @@ def judge_submission(
         raise FileError(f"{source}: there is no such folder.")
     games = suite_games(data)
     name, claims = _manifest(source)
-    present = sorted(source.iterdir()) if source.is_dir() else [source]
-    present = [path for path in present if path.suffix in ENDINGS and path.name != "submission.json"]
-    files = {path.name.removesuffix(path.suffix): path for path in present}
-    strange = [stem for stem in files if stem not in SUITE and stem not in RECIPES]
-    if strange or not files:
-        found = f"{files[strange[0]].name} is named after no game of the suite" if strange else "it has no policy file"
-        raise FileError(f"{source}: {found}; name each after its game (`cmpg suite list`), such as grid-world.npz.")
-    counts = Counter(path.name.removesuffix(path.suffix) for path in present)
-    if twice := [game for game, count in counts.items() if count > 1]:
-        raise FileError(f"{source}: there are {counts[twice[0]]} policies of {twice[0]}; one of each game is judged.")
+    files = _policy_files(source)
     entries, refused = {}, {}
     for game, path in files.items():
         on_progress(game)
@@ -188,10 +179,23 @@ def judge_submission(
             refused[game] = problem_found
         else:
             entries[game] = entry
-    for game in claims:
-        if game not in files:
-            refused[game] = "something is claimed, and there is no policy"
+    refused |= {game: "something is claimed, and there is no policy" for game in claims if game not in files}
     return Submission(name, entries, refused, tuple(games))
+
+
+def _policy_files(source: Path) -> dict[str, Path]:
+    """Return the policy files of a folder by the games that they are named after."""
+    present = sorted(source.iterdir()) if source.is_dir() else [source]
+    present = [path for path in present if path.suffix in ENDINGS and path.name != "submission.json"]
+    files = {path.name.removesuffix(path.suffix): path for path in present}
+    strange = [stem for stem in files if stem not in SUITE and stem not in RECIPES]
+    if strange or not files:
+        found = f"{files[strange[0]].name} is named after no game of the suite" if strange else "it has no policy file"
+        raise FileError(f"{source}: {found}; name each after its game (`cmpg suite list`), such as grid-world.npz.")
+    counts = Counter(path.name.removesuffix(path.suffix) for path in present)
+    if twice := [game for game, count in counts.items() if count > 1]:
+        raise FileError(f"{source}: there are {counts[twice[0]]} policies of {twice[0]}; one of each game is judged.")
+    return files
 
 
 def _manifest(source: Path) -> tuple[str, Mapping[str, Any]]:
