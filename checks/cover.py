@@ -28,7 +28,7 @@ COUNTED = ("num_statements", "covered_lines", "num_branches", "covered_branches"
 PAGE = """# Coverage
 
 Written by `python -m checks cover`, which runs all tests under `coverage`. A branch is a way out of a
-decision: an `if` has two, and both must be taken. The aims are {aim:g} % of the whole, and all of what everybody relies
+decision: an `if` has two, and both must be taken. The aims are {aim:g} % of the whole, and all of what all users rely
 on: the certificate, and the room that reads and writes files. Nothing is left out but what only type checkers read. The
 kernels in C are not in the table; `python -m checks sanitize` is for them.
 

@@ -30,7 +30,7 @@ from cmpg.equilibrium.starts.min_cost import MinCostStart, feasible_start
 from cmpg.equilibrium.starts.start import random_start
 from cmpg.games.joint.game import JointGame
 
-STARTS, EPSILON, SAME = 20, 1e-6, 1e-5
+STARTS, EPSILON, CLOSED = 20, 1e-6, 1e-5
 """Random starts of each game; ε of every run; potentials that differ by less are the same."""
 
 SWEPT = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -195,7 +195,7 @@ class Summary:
     drawn: int
     games: int  # with a threshold that binds
     gaps: int  # D* > P* is proved
-    loose: tuple[float, ...]  # 1 − P*/D* at most, where a gap is neither proved nor excluded to SAME
+    loose: tuple[float, ...]  # 1 − P*/D* at most, where a gap is neither proved nor excluded to CLOSED
     relative: tuple[float, ...]  # 1 − P*/D* of those, at least
     reached: dict[str, tuple[int, int]]  # endings at P*, and certified endings, by start
     shares: tuple[float, ...]  # of random starts that end at P*, by game
@@ -206,15 +206,15 @@ class Summary:
 def summarise(name: str, records: Sequence[Record]) -> Summary:
     """Count; games whose P* is open are left out of what is said about reaching it."""
     found = [each for each in records if each["binds"]]
-    closed = [each for each in found if each["primal"][1] - each["primal"][0] <= SAME]
-    gaps = [each for each in found if each["dual"][0] - each["primal"][1] > SAME]
+    closed = [each for each in found if each["primal"][1] - each["primal"][0] <= CLOSED]
+    gaps = [each for each in found if each["dual"][0] - each["primal"][1] > CLOSED]
     undecided = [
-        each for each in found if each["dual"][1] - each["primal"][0] > SAME >= each["dual"][0] - each["primal"][1]
+        each for each in found if each["dual"][1] - each["primal"][0] > CLOSED >= each["dual"][0] - each["primal"][1]
     ]
     reached, shares, worst = {}, [], []
 
     def at_best(record: Record, ending: Record) -> bool:
-        return bool(ending["potential"] >= record["primal"][1] - 2 * SAME)
+        return bool(ending["potential"] >= record["primal"][1] - 2 * CLOSED)
 
     for key in ("least cost", "planned", "planned, pair moves", "planned, 10 restarts", "all"):
         ends = [(each, each["named"][key]) for each in closed if each["named"][key]["certified"]]

@@ -278,8 +278,8 @@ def coverage_table(found: dict[str, list[Trial]]) -> str:
     infeasible = sum(not each.feasible for each in honest)
     shown = sum(each.lower > 0 for each in honest if each.true > 0.05)
     large = sum(each.true > 0.05 for each in honest)
-    told = f"of {large} with an exploitability above 0.05, {shown} are proved to have some."
-    lines += ["", f"{infeasible} of {len(honest)} policies break a threshold; {told}"]
+    proved = f"of {large} with an exploitability above 0.05, {shown} are proved to have some."
+    lines += ["", f"{infeasible} of {len(honest)} policies break a threshold; {proved}"]
     return "\n".join(lines)
 
 

@@ -108,9 +108,9 @@ def grid_lines() -> list[str]:
         result = solve(risky)
         law = cost_law(risky, result.policy)[0]
         seen = simulate(risky, result.policy, 100_000, rng=np.random.default_rng(1))
-        told = ", ".join(f"{x:g}: {p:.6g}" for x, p in zip(law.sums, law.probabilities, strict=True))
+        cells = ", ".join(f"{x:g}: {p:.6g}" for x, p in zip(law.sums, law.probabilities, strict=True))
         lines.append(
-            f"| {probability} | {result.values[0]:.6f} | {result.status.name} | {told} | {seen.costs.seen[0]:.5f} |"
+            f"| {probability} | {result.values[0]:.6f} | {result.status.name} | {cells} | {seen.costs.seen[0]:.5f} |"
         )
     lines += [
         "",
@@ -121,9 +121,9 @@ def grid_lines() -> list[str]:
         worst = with_cvar(grid_world(), CVaR("collisions", 0.9, limit), keep_expected=False)
         found = solve(worst)
         law = worst.laws(found.policy)[0]
-        told = ", ".join(f"{x:g}: {p:.6g}" for x, p in zip(law.sums, law.probabilities, strict=True))
+        cells = ", ".join(f"{x:g}: {p:.6g}" for x, p in zip(law.sums, law.probabilities, strict=True))
         sums = np.sort(simulate(worst.paying, found.policy, 100_000, rng=np.random.default_rng(1)).realised[0])
         lines.append(
-            f"| {limit} | {found.values[0]:.6f} | {found.status.name} | {told} | {sums[-10_000:].mean():.5f} |"
+            f"| {limit} | {found.values[0]:.6f} | {found.status.name} | {cells} | {sums[-10_000:].mean():.5f} |"
         )
     return lines

@@ -236,7 +236,7 @@ def exactly(place: Place, policy: Any, rng: np.random.Generator) -> JudgedPolicy
     return judge_known(found.game, table, time_limit=0)
 
 
-def row(name: str, told: str, exact: JudgedPolicy | None, sampled: Audit, seconds: float) -> str:
+def row(name: str, title: str, exact: JudgedPolicy | None, sampled: Audit, seconds: float) -> str:
     """Return a row of the table in Markdown."""
     ends, wrong = sampled.exploitability, ""
     if exact is None:
@@ -247,7 +247,7 @@ def row(name: str, told: str, exact: JudgedPolicy | None, sampled: Audit, second
         cost += "" if exact.feasible else " (violated)"
         wrong = "" if ends.lower - 1e-9 <= truth(exact) <= ends.upper + 1e-9 else " WRONG"
     upper = "∞" if np.isinf(ends.upper) else f"{ends.upper:.4g}"
-    cells = [name, told, cost, "not enumerated" if exact is None else f"{truth(exact):.4g}"]
+    cells = [name, title, cost, "not enumerated" if exact is None else f"{truth(exact):.4g}"]
     cells += [f"[{ends.lower:.4g}, {upper}]{wrong}", "vacuous" if sampled.vacuous else ""]
     return f"| {' | '.join([*cells, f'{seconds:.1f}'])} |"
 
@@ -275,12 +275,12 @@ def main(argv: list[str]) -> int:
             steps = int(2_048 * max(place.effort, 0.25))
             policies["PPO"] = ppo_trained(place, rounds=3, steps=steps, seed=given.seed)
         policies["heuristic"] = place.heuristic
-        for told, policy in policies.items():
+        for title, policy in policies.items():
             exact = exactly(place, policy, rng)
             began = time.process_time()
             count = max(int(given.episodes * place.effort), 16)
-            sampled = audit(place.world(), policy, episodes=count, delta=DELTA, rng=rng, name=told)
-            lines.append(row(name, told, exact, sampled, time.process_time() - began))
+            sampled = audit(place.world(), policy, episodes=count, delta=DELTA, rng=rng, name=title)
+            lines.append(row(name, title, exact, sampled, time.process_time() - began))
             print(lines[-1], flush=True)
     BUILD.mkdir(exist_ok=True)
     (BUILD / "trained.md").write_text("\n".join(lines) + "\n")

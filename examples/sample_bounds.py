@@ -29,10 +29,10 @@ def draw(
         simulator = GameSimulator(game, rng=np.random.default_rng(seed))
         problem = InducedProblem(simulator, 0, others)
         size = Size.of(simulator.known, 0)
-        asked = {"epsilon": epsilon, "delta": DELTA}
-        rows["as printed"].append(paper_constants(size, slater=slack, **asked).samples_per_entry)
-        rows["corrected"].append(rigorous_constants(size, slater=slack, **asked).samples_per_entry)
-        rows["adaptive"].append(Adaptive()(problem, **asked).samples_per_entry)
+        accuracy = {"epsilon": epsilon, "delta": DELTA}
+        rows["as printed"].append(paper_constants(size, slater=slack, **accuracy).samples_per_entry)
+        rows["corrected"].append(rigorous_constants(size, slater=slack, **accuracy).samples_per_entry)
+        rows["adaptive"].append(Adaptive()(problem, **accuracy).samples_per_entry)
         print(f"ε = {epsilon:g}: " + ", ".join(f"{name} {row[-1]:,}" for name, row in rows.items()))
     figure = Figure(figsize=(5, 3), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", xlabel="ε", ylabel="samples of each (h, s, a)")

@@ -151,7 +151,7 @@ BRANCHES = (
     Branch("local/sparse.MAX_APART: agents counted apart", lambda a, n: local(a, agents=n), 4, 5),
     Branch("local/sparse: a block of isqrt(n) agents", lambda a, n: local(a, agents=n, horizon=1), 24, 25),
     Branch("local.h SHORT_LIST: actions", lambda a, n: local(a, 2, n), 16, 17),
-    Branch("local.h MOST_WEIGHTINGS: constraints", lambda a, n: local(a, constraints=n), 2, 4),
+    Branch("local.h MAX_WEIGHTINGS: constraints", lambda a, n: local(a, constraints=n), 2, 4),
     Branch(
         "loads.LoadTables: a delay that falls with the load",
         lambda a, n: local(a, agents=n, falls=True),

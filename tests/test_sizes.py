@@ -121,7 +121,7 @@ def test_tables_and_pictures_that_do_not_fit_are_refused_with_the_number(monkeyp
 
 
 def test_a_page_leaves_out_what_is_too_large_to_draw_and_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(viewer, "MOST_STEPS", 5)
+    monkeypatch.setattr(viewer, "MAX_STEPS", 5)
     cmpg.solve(cmpg.scenarios.grid_world()).report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "This is not drawn: 6 steps are not drawn one by one" in page

@@ -150,7 +150,7 @@ def solved(crowd: Crowd, agents: int, limit: float) -> dict[str, Any]:
     }
 
 
-NOTHING = {"seconds": np.nan, "peak": np.nan, "more": np.nan, "certified": False, "status": "FAILED"}
+FAILED = {"seconds": np.nan, "peak": np.nan, "more": np.nan, "certified": False, "status": "FAILED"}
 
 
 def apart(name: str, agents: int, *, kernels: str = "compiled", limit: float = LIMIT, draw: int = 0) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def apart(name: str, agents: int, *, kernels: str = "compiled", limit: float = L
     )
     if ran.returncode != 0:
         print(ran.stderr[-2_000:], flush=True)
-        return NOTHING
+        return FAILED
     measured: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return measured
 

@@ -48,7 +48,7 @@ def random_local_game() -> LocalGame:
     """Return a local game drawn once and for all: 3 agents of two kinds, 3 states, 2 actions, 3 steps, 2 resources.
 
     Dirichlet rows, uniform rewards, a delay that grows with the load, and a cost of 1 for each pair that meets; the
-    threshold is half of what everybody costs who plays at random.
+    threshold is half of what it costs if all agents play at random.
     """
     rng = np.random.default_rng(RANDOM_GAME_SEED)
     kernels = [rng.dirichlet(np.ones(3), size=(1, 3, 2)) for _ in range(2)]

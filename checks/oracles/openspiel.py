@@ -52,7 +52,7 @@ def _after(state: Any, actions: Any) -> Any:
 
 
 def from_openspiel(game: Any) -> tuple[cmpg.JointGame, list[dict[str, int]]]:
-    """A simultaneous game without chance, in which everybody sees the state, as tables; and the states of each step."""
+    """A simultaneous game without chance, in which all agents see the state, as tables; and the states of each step."""
     layers = [{"": game.new_initial_state()}]
     moves: list[dict[tuple[str, tuple[int, ...]], tuple[str, list[float]]]] = []
     actions = game.num_distinct_actions()

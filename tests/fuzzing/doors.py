@@ -26,7 +26,7 @@ from cmpg.files.run_folder import load_run, save_run
 from cmpg.files.scenario_file import read_scenario, write_scenario
 from cmpg.interop.gambit import read_nfg
 from cmpg.interop.long_table import read_table, table_text
-from cmpg.report.learning_page import trials_face, trials_record
+from cmpg.report.learning_page import trials_record, trials_summary
 from cmpg.report.sweep_page import sweep_context, sweep_summaries
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import drawing_of
@@ -274,7 +274,7 @@ def _resumed(path: Path) -> None:
     """Go on with a learning run, and tell how its seeds ended."""
     game = small_games()["plain"]
     done = resume_learning_run(path.parent, game, {"command": "learn"})
-    trials_face(done, thresholds=game.thresholds)
+    trials_summary(done, thresholds=game.thresholds)
     trials_record(done)
 
 

@@ -408,7 +408,7 @@ def test_what_is_too_much_is_left_out_and_said(runs, monkeypatch):
     run = load_run(runs["robots"])
     whole = viewer.view_of(run.game, run.result.policy, run.drawing)
     assert whole.note == ""
-    monkeypatch.setattr(viewer, "MOST_BYTES", len(whole.to_json()) * 2 // 3)
+    monkeypatch.setattr(viewer, "MAX_BYTES", len(whole.to_json()) * 2 // 3)
     smaller = viewer.view_of(run.game, run.result.policy, run.drawing)
     assert len(smaller.to_json()) <= len(whole.to_json()) * 2 // 3
     assert "the first 1 of 3 agents can be chosen; the totals are of all" in smaller.note

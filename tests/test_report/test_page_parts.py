@@ -171,7 +171,7 @@ class TestCharts:
         trace = [Step(t, 0, 1.0, np.ones(9), np.zeros(1), float(t), 0.0) for t in range(1, 9001)]
         for chart in (charts.potential_chart(trace), charts.gains_chart(trace, ("a",) * 9, epsilon=0.1)):
             line = self.check(chart).data[0]
-            assert len(line.x) == charts.MOST_POINTS
+            assert len(line.x) == charts.MAX_POINTS
             assert (line.x[0], line.x[-1]) == (1, 9000)
 
     def test_a_steep_line_stays_inside(self):

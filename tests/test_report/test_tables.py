@@ -16,7 +16,7 @@ from cmpg.files.games import load_game, save_game
 from cmpg.games.names import Amount, Legend, legend_of, legend_record
 from cmpg.games.play import PolicyTable
 from cmpg.policy import JointPolicy
-from cmpg.report.tables import TABLES, Itinerary, decisions_face, found_agent, rows_of, rows_text, strip, write_rows
+from cmpg.report.tables import TABLES, Itinerary, decisions_summary, found_agent, rows_of, rows_text, strip, write_rows
 from cmpg.scenarios.charging_site import charging_day
 from command_line import cmpg as run
 
@@ -185,7 +185,7 @@ def test_showing_a_run_says_who_does_what(name, tmp_path):
 
 
 def test_show_lists_everybody_if_asked(results):
-    few, everybody = (decisions_face(results["charging"], all_rows=each) for each in (False, True))
+    few, everybody = (decisions_summary(results["charging"], all_rows=each) for each in (False, True))
     assert (len(few.parts[0].rows), len(everybody.parts[0].rows)) == (12, 24)
     assert "--all" in few.parts[0].note
     assert not everybody.parts[0].note
@@ -198,7 +198,7 @@ def test_agents_are_found_by_name_by_its_beginning_and_by_number(results):
         with pytest.raises(CMPGError, match="a name such as 'car 0 at P-01', or a number from 0 to 23"):
             found_agent(game, word)
     with pytest.raises(CMPGError, match="there is no step 24"):
-        decisions_face(results["charging"], step=24)
+        decisions_summary(results["charging"], step=24)
 
 
 def test_strips_are_higher_where_it_is_likelier():

@@ -17,7 +17,7 @@ from cmpg.games.game import Names
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential
 from cmpg.report.animation import frames
 from cmpg.report.display import check_summaries, selfish_line
-from cmpg.report.learning_page import trials_face
+from cmpg.report.learning_page import trials_summary
 from cmpg.report.page import _no_curves
 from cmpg.report.tables import rows_of, write_rows
 from cmpg.report.viewer import View, where_spent
@@ -71,7 +71,7 @@ def test_a_page_without_curves_says_which_of_two_reasons_it_has():
 
 
 def test_nothing_learned_is_said():
-    assert trials_face([], thresholds=np.zeros(1)).word == "nothing was learned"
+    assert trials_summary([], thresholds=np.zeros(1)).word == "nothing was learned"
 
 
 class OwnStates:

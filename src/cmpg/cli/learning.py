@@ -101,7 +101,7 @@ def learn(
 
     from cmpg.files.records import names_record
     from cmpg.learning.confidence import check_accuracy
-    from cmpg.report.learning_page import trials_face, trials_record
+    from cmpg.report.learning_page import trials_record, trials_summary
 
     check_out(output, resume=resume)
     check_accuracy(epsilon, delta)
@@ -130,7 +130,7 @@ def learn(
         show_json(trials_record(done) | ({} if hidden.game is None else names_record(hidden.game)))
     elif done:
         thresholds = options.known.thresholds if hidden.game is None else hidden.game.thresholds
-        show(trials_face(done, thresholds=thresholds))
+        show(trials_summary(done, thresholds=thresholds))
     if failure is not None:
         raise failure
     if output is not None and not as_json:
@@ -161,7 +161,7 @@ def bounds(
     from cmpg.learning.bounds import bounds_table, refuse_masks
     from cmpg.learning.simulator import GameSimulator
     from cmpg.learning.slater import cmdp_slack, slater_constant
-    from cmpg.report.learning_page import bounds_face, bounds_record
+    from cmpg.report.learning_page import bounds_record, bounds_summary
 
     if slack is not None:
         finite("slack", slack, positive=True)
@@ -184,7 +184,7 @@ def bounds(
     if as_json:
         show_json(bounds_record(table, slater, slacks) | names_record(game))
     else:
-        show(bounds_face(table, slater, slacks))
+        show(bounds_summary(table, slater, slacks))
 
 
 def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) -> tuple[HiddenGame, str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WIDE = 10_000
 """Columns of a file or a pipe: its reader breaks the lines."""
 
-MOST_COSTS = 3
+MAX_COSTS = 3
 """Costs and prices that a line of progress tells."""
 
 
@@ -201,10 +201,10 @@ class ProgressDisplay:
 
 def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
     """Say in one line where a run stands: potential, cost against threshold, largest gain."""
-    pairs = zip(step.costs[:MOST_COSTS], thresholds[:MOST_COSTS], strict=True)
+    pairs = zip(step.costs[:MAX_COSTS], thresholds[:MAX_COSTS], strict=True)
     costs = ", ".join(f"{cost:.4g}/{limit:.4g}" for cost, limit in pairs) or "none"
     if step.multipliers is not None:
-        prices = ", ".join(f"{price:.4g}" for price in step.multipliers[:MOST_COSTS])
+        prices = ", ".join(f"{price:.4g}" for price in step.multipliers[:MAX_COSTS])
         return f"a common price, round {step.iteration:>3}  cost {costs}  price {prices}  {step.seconds:.1f} s"
     mover = "no agent" if step.mover is None else names.agent(step.mover)
     return (

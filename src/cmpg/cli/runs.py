@@ -128,7 +128,7 @@ def show(
     """Say who does what: schedules, ways, tables."""
     from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
-    from cmpg.report.tables import decisions_face
+    from cmpg.report.tables import decisions_summary
     from cmpg.summaries import Summary
 
     if animate is not None:
@@ -149,7 +149,7 @@ def show(
         table = recommended_table(found.game, device_of(found), 1_000_000 if everything else 40)
         tell(Summary(found.status.name, found.message, (table,), good=found.certified))
         return
-    tell(decisions_face(load_run(folder).result, agent=agent, step=step, all_rows=everything))
+    tell(decisions_summary(load_run(folder).result, agent=agent, step=step, all_rows=everything))
 
 
 def export(

@@ -443,8 +443,8 @@ def _shared(known: Known, *, slater: float, exact: bool, epsilon: float, delta: 
     # b·D_r ≤ ε′/4 for every agent: then a move in the model raises the true potential by more than ε′/4.
     reward_weight = max(error_weights(size)[0] for size in sizes)
     row_error = min(tolerance / (4 * reward_weight), 2.0) if reward_weight > 0 else 2.0
-    asked = {"slater": slater, "epsilon": epsilon - tolerance, "delta": delta, "max_row_error": row_error}
-    each = [rigorous_constants(size, **asked) for size in sizes]
+    settings = {"slater": slater, "epsilon": epsilon - tolerance, "delta": delta, "max_row_error": row_error}
+    each = [rigorous_constants(size, **settings) for size in sizes]
     most = max(each, key=lambda one: one.samples_per_entry)
     samples = most.samples / steps
     moves = max(_ceil(4 * float(known.reward_ranges.sum()) / tolerance), 1)
@@ -477,8 +477,8 @@ def _unconstrained(
     ascent = ascent_constants(known, epsilon=epsilon, delta=delta, potential_range=potential_range)
     free = np.zeros((0, known.horizon))
     sizes = [replace(Size.of(known, agent), cost_spans=free) for agent in range(known.num_agents)]
-    asked = {"slater": math.inf, "epsilon": epsilon / 4, "delta": ascent.response_delta}
-    each = [rigorous_constants(size, **asked) for size in sizes]
+    settings = {"slater": math.inf, "epsilon": epsilon / 4, "delta": ascent.response_delta}
+    each = [rigorous_constants(size, **settings) for size in sizes]
     samples = ascent.value_samples + ascent.max_iterations * sum(one.samples for one in each)
     programs = float(ascent.max_iterations * known.num_agents)
     shown = (*_ascent_constants(ascent), ("N", max(one.samples_per_entry for one in each)), ("ΔΦ", potential_range))

@@ -52,7 +52,7 @@ from cmpg.summaries import fields_line
 TIGHTENINGS = 6
 """The tightened thresholds are found by so many bisections."""
 
-NEARLY = 1.6
+NEAR_EPSILON = 1.6
 """Gaps of boxes fall by more than this factor when the samples are doubled, while there are few."""
 
 PARTS = (0.25, 0.5, 0.75, 1.0)
@@ -269,7 +269,7 @@ class _SharedRounds:
             model = model_of(known, samples, delta=share, interval=self.interval)
         far = FAR * self.epsilon if isinstance(model, LocalModel) else np.inf
         found = tightened(model, self.limits, self.best.policy, epsilon=self.epsilon, far=far)
-        if found is not None and found.feasible and self.epsilon < found.gap <= NEARLY * self.epsilon:
+        if found is not None and found.feasible and self.epsilon < found.gap <= NEAR_EPSILON * self.epsilon:
             found = self._least_gap(model, found)
         if found is None:
             proof = model.proof_of_infeasibility()
@@ -314,7 +314,7 @@ class _SharedRounds:
     @property
     def _nearly(self) -> bool:
         """Whether the box alone will do with twice the samples, so that a check is not worth its own."""
-        return self.best.feasible and self.best.gap <= NEARLY * self.epsilon
+        return self.best.feasible and self.best.gap <= NEAR_EPSILON * self.epsilon
 
     def _check(self, model: JointModel | CountingModel, count: int, share: float) -> None:
         """Solve the empirical game with a little room, and check what comes of it with fresh samples."""

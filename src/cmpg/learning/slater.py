@@ -84,11 +84,11 @@ def _guaranteed_slack(game: JointGame, agent: int) -> float:
     tables = ((h, game.costs[:, 0 if game.costs.shape[1] == 1 else h]) for h in steps)
     stages = ((h, (costs - shares).max(axis=0).reshape(1, -1)) for h, costs in tables)
 
-    def settle(_: int, worth: FloatArray) -> FloatArray:
+    def stage_values(_: int, worth: FloatArray) -> FloatArray:
         mine_first = np.moveaxis(worth.reshape(shape), 1 + agent, 1)
         return game_values(mine_first.reshape(game.num_states, game.num_actions[agent], -1))[None]
 
-    first = backward_induction(stages, partial(add_future, game.joint_cmdp()), settle)
+    first = backward_induction(stages, partial(add_future, game.joint_cmdp()), stage_values)
     return -float(game.initial @ first[0])
 
 

@@ -20,18 +20,18 @@ from cmpg.report.wording import readable
 if TYPE_CHECKING:
     from cmpg.equilibrium.sensitivity import Resolved, ThresholdCurve
 
-MOST_SERIES = 4
+MAX_SERIES = 4
 """One line per agent up to this many agents; above, a line for who moves and dots for all."""
 
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 """A longer trace is thinned evenly for drawing; its first and last iterations stay."""
 
-MOST_PLACES = 12
+MAX_PLACES = 12
 
 MAX_LEGEND = 8
 """Seeds that a legend names; more would have the same colours, and leave no room for the chart."""
 
-MOST_DOTS = 40
+MAX_DOTS = 40
 """A line through more points than this has no dots on it."""
 
 
@@ -95,9 +95,9 @@ def _limit_line(x: Sequence[float], limit: float, name: str) -> dict[str, Any]:
 
 
 def _thinned(trace: Sequence[Step]) -> list[Step]:
-    if len(trace) <= MOST_POINTS:
+    if len(trace) <= MAX_POINTS:
         return list(trace)
-    return [trace[int(place)] for place in np.linspace(0, len(trace) - 1, MOST_POINTS)]
+    return [trace[int(place)] for place in np.linspace(0, len(trace) - 1, MAX_POINTS)]
 
 
 def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float) -> Chart:
@@ -107,7 +107,7 @@ def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float)
     table = np.array([step.gains for step in steps])
     shown = np.where(table > 0, table, np.nan)
     dots = _dots(len(x)) | {"connectgaps": False}
-    if len(agents) <= MOST_SERIES:
+    if len(agents) <= MAX_SERIES:
         lines = [_line(x, shown[:, i], name=_label(name), colour=_colour(i), **dots) for i, name in enumerate(agents)]
     else:
         moved = [step.gain if step.gain > 0 else np.nan for step in steps]
@@ -124,7 +124,7 @@ def gains_chart(trace: Sequence[Step], agents: Sequence[str], *, epsilon: float)
 def _all_gains(x: Sequence[int], gains: FloatArray) -> dict[str, Any]:
     """Draw the gains of all agents that were queried, as small dots."""
     rows, agents = np.nonzero(np.isfinite(gains))
-    chosen = slice(None, None, max(1, len(rows) // MOST_POINTS))
+    chosen = slice(None, None, max(1, len(rows) // MAX_POINTS))
     along, up = np.asarray(x)[rows][chosen], gains[rows, agents][chosen]
     marker = {"size": 4, "color": "var(--limit)", "opacity": 0.6}
     return _line(along, up, name="all agents", colour="var(--limit)", mode="markers", marker=marker)
@@ -132,7 +132,7 @@ def _all_gains(x: Sequence[int], gains: FloatArray) -> dict[str, Any]:
 
 def _dots(points: int) -> dict[str, Any]:
     """Return the style of a line: with dots, unless they would hide it."""
-    return {"mode": "lines+markers", "marker": {"size": 6}} if points <= MOST_DOTS else {}
+    return {"mode": "lines+markers", "marker": {"size": 6}} if points <= MAX_DOTS else {}
 
 
 def _decades(title: str, values: FloatArray) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def _tick(factor: int, power: int) -> str:
 
 def _counted(title: str, count: int, *, first: int = 1) -> dict[str, Any]:
     """Return an axis of whole numbers, with ticks at each or at round ones."""
-    rough = count / 8
-    apart = next(unit * 10**power for power in range(12) for unit in (1, 2, 5) if unit * 10**power >= rough)
+    wanted = count / 8
+    apart = next(unit * 10**power for power in range(12) for unit in (1, 2, 5) if unit * 10**power >= wanted)
     return _axis(title, tickmode="linear", tick0=first if apart == 1 else 0, dtick=apart)
 
 
@@ -198,7 +198,7 @@ def price_chart(rounds: Sequence[Step], constraints: Sequence[str]) -> Chart:
     thinned = _thinned(rounds)
     x = [step.iteration for step in thinned]
     lines = []
-    for j, name in enumerate(constraints[:MOST_SERIES]):
+    for j, name in enumerate(constraints[:MAX_SERIES]):
         paid = [np.nan if step.multipliers is None else step.multipliers[j] for step in thinned]
         lines.append(_line(x, paid, name=_label(name), colour=_colour(j), **_dots(len(x))))
     caption = "All agents are charged the same price for a unit, which rises until together they meet the threshold."
@@ -269,7 +269,7 @@ def spending_charts(
         What is spent at each step and place.
     """
     by_step, by_place = parts.sum(axis=1), parts.sum(axis=0)
-    order = [place for place in np.argsort(-by_place, kind="stable")[:MOST_PLACES] if by_place[place] > 0][::-1]
+    order = [place for place in np.argsort(-by_place, kind="stable")[:MAX_PLACES] if by_place[place] > 0][::-1]
     bars = _bars(list(steps) or list(range(len(by_step))), by_step, horizontal=False)
     where = _bars([_label(places[place]) for place in order], by_place[order], horizontal=True)
     total, rest = float(by_place.sum()), int((by_place > 0).sum()) - len(order)

@@ -202,12 +202,12 @@ def _feasibility(start: Start) -> Summary:
 
 
 def _potential(check: PotentialCheck) -> Summary:
-    face = check.summary()
+    shown = check.summary()
     odds = check.error_probability
     wrong = "" if odds is None else f" (wrong with probability at most {odds:.1e})"
     said = f"{check.reason}{check.residual_note}".rstrip(".") if check.witness is None else "no Markov potential game"
     parts = () if check.witness is None else check.witness.description(check.names)
-    return replace(face, word=f"potential {face.word}", sentence=f"{said}{wrong}", parts=parts)
+    return replace(shown, word=f"potential {shown.word}", sentence=f"{said}{wrong}", parts=parts)
 
 
 # --- Duality and learning ---------------------------------------------------------------------------------------------

@@ -108,11 +108,11 @@ def _setting(value: Any) -> str:
     return text.partition("(")[0] if "..." in text else text
 
 
-MOST_REASONS = 6
+MAX_REASONS = 6
 """More reasons than this, why a guarantee is void, are summarised."""
 
 
-def trials_face(done: Sequence[Fields], *, thresholds: np.ndarray) -> Summary:
+def trials_summary(done: Sequence[Fields], *, thresholds: np.ndarray) -> Summary:
     """Say how many are certified and how many of those are wrong; then one line per seed, and what it took.
 
     Parameters
@@ -195,7 +195,7 @@ def _samples_text(done: Sequence[Fields]) -> str:
 
 def _reasons(done: Sequence[Fields]) -> list[str]:
     counted = Counter(reason for each in done for reason in each["void"])
-    often = [(reason, f" ({count}×)" if len(done) > 1 else "") for reason, count in counted.most_common(MOST_REASONS)]
+    often = [(reason, f" ({count}×)" if len(done) > 1 else "") for reason, count in counted.most_common(MAX_REASONS)]
     lines = [f"guarantee void because {reason}{times}" for reason, times in often]
     rest = len(counted) - len(lines)
     return [*lines, f"… and {rest} reasons more"] if rest > 0 else lines
@@ -241,7 +241,7 @@ def trials_record(done: Sequence[Fields]) -> Fields:
     }
 
 
-def bounds_face(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> Summary:
+def bounds_summary(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> Summary:
     """Lay out every bound of the theory, with what is runnable; `slacks` are the agents' at a feasible start."""
     kind = "exact" if slater.exact else "a lower bound"
     each = ", ".join(f"{slack:.4g}" for slack in slacks)

@@ -95,7 +95,7 @@ MAX_LAW_STATES, MAX_LAW_BARS = 2_000, 60
 MIN_COURSE = 1e-3
 """An ascent that raises the potential by less than this share of the values is not among what a user looks at first."""
 
-MOST_CONSTRAINTS = 4
+MAX_CONSTRAINTS = 4
 """Constraints with charts: those with the highest prices."""
 
 VIEW_WORDS = {
@@ -428,13 +428,13 @@ def _course(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
     def search() -> list[Chart]:
         if len(rounds) < 2:
             return []
-        costs = cost_charts(rounds, constraints, thresholds, along="round")[:MOST_CONSTRAINTS]
+        costs = cost_charts(rounds, constraints, thresholds, along="round")[:MAX_CONSTRAINTS]
         return [price_chart(rounds, constraints), *costs]
 
     def charts() -> list[Chart]:
         if not run.result.moves or not ascent:
             return []
-        costs = cost_charts(ascent, constraints, thresholds, along="iteration")[:MOST_CONSTRAINTS]
+        costs = cost_charts(ascent, constraints, thresholds, along="iteration")[:MAX_CONSTRAINTS]
         return [potential_chart(ascent), gains_chart(ascent, agents, epsilon=run.result.epsilon), *costs]
 
     drawn, size = gallery.hang(charts), float(np.abs(run.result.values).sum())
@@ -466,7 +466,7 @@ def _view(run: FinishedRun, found: Incumbent) -> dict[str, Any]:
 
 def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None, gallery: _Gallery) -> dict[str, Any]:
     names, certificate = run.game.names, found.certificate
-    highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MOST_CONSTRAINTS]
+    highest = np.argsort(-certificate.multipliers.max(axis=0), kind="stable")[:MAX_CONSTRAINTS]
 
     def spending() -> list[Chart]:
         spent = where_spent(run.game, found.policy)
@@ -516,7 +516,7 @@ def law_charts(run: FinishedRun, found: Incumbent) -> list[Chart]:
     from cmpg.games.risk import cost_law
 
     charts = []
-    for law in cost_law(game, found.policy.floats())[:MOST_CONSTRAINTS]:
+    for law in cost_law(game, found.policy.floats())[:MAX_CONSTRAINTS]:
         if 1 < len(law.sums) <= MAX_LAW_BARS:
             heads = [f"{each:g}" for each in law.sums]
             caption = f"Mean {law.mean:.6g}; more than 0 with probability {law.above(0.0):.6g}."

@@ -21,19 +21,19 @@ from cmpg.summaries import Cell, Summary, Table, plain, significant
 from cmpg.sweeps.rows import Sweep, SweepRow
 from cmpg.sweeps.worth import SweepCurve, curves, numeric_options, worth_of_options
 
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 """Rows that a terminal shows; results.csv has all."""
 
-MOST_MULTIPLES = 12
+MAX_MULTIPLES = 12
 """Small multiples of one kind on a page."""
 
-MOST_FALLS = 3
+MAX_FALLS = 3
 """Remarks on values that fall."""
 
-MOST_LINES = 6
+MAX_LINES = 6
 """Lines of one chart; more could not be told apart."""
 
-MOST_CELLS = 9
+MAX_CELLS = 9
 """Columns of a heat map that has its numbers in it."""
 
 MAX_PICTURES, MAX_PICTURED = 60, 6_000_000
@@ -50,8 +50,8 @@ def sweep_summaries(found: Sweep) -> list[str | Summary]:
     certified = sum(row.certified for row in found.rows)
     missing = len(found.grid) - len(found.rows)
     sentence = f"{certified} of {len(found.rows)} runs are certified" + (f", {missing} are missing" if missing else "")
-    rows = rows_table(found, found.rows[:MOST_SHOWN])
-    hidden = len(found.rows) - MOST_SHOWN
+    rows = rows_table(found, found.rows[:MAX_SHOWN])
+    hidden = len(found.rows) - MAX_SHOWN
     more = [f"… and {hidden} runs more, in results.csv"] if hidden > 0 else []
     remarks = [*more, *knee_lines(found), *fall_lines(found)]
     return [Summary(_title(found), sentence, (rows, *remarks), good=certified == len(found.grid))]
@@ -109,7 +109,7 @@ def fall_lines(found: Sweep) -> list[str]:
     lines = []
     for option in numeric_options(found):
         for curve in curves(found, option):
-            for index in curve.falls[:MOST_FALLS]:
+            for index in curve.falls[:MAX_FALLS]:
                 row, following = curve.rows[index], curve.rows[index + 1]
                 where = f" ({_group(curve.others)})" if curve.others else ""
                 lines.append(
@@ -117,7 +117,7 @@ def fall_lines(found: Sweep) -> list[str]:
                     f"and the policy of {option} {_shown(row.options[option])} would bring {row.carried[option]:.6g} "
                     "there; more --restarts may find a better equilibrium"
                 )
-    return lines[:MOST_FALLS]
+    return lines[:MAX_FALLS]
 
 
 def _group(others: Mapping[str, Any]) -> str:
@@ -260,7 +260,7 @@ def _multiples(found: Sweep, along: str, lines: str | None) -> Multiples:
     for curve in curves(found, along):
         others = {name: value for name, value in curve.others.items() if name != lines}
         apart.setdefault(_group(others), []).append(curve)
-    return dict(list(apart.items())[:MOST_MULTIPLES])
+    return dict(list(apart.items())[:MAX_MULTIPLES])
 
 
 def _group_of(name: str, title: str, caption: str, multiples: Multiples, draw: Draw) -> ChartGroup:
@@ -279,9 +279,9 @@ def _all(multiples: Multiples) -> list[SweepCurve]:
 
 def _few(group: list[SweepCurve]) -> list[SweepCurve]:
     """Return as many lines as can be told apart, evenly among all."""
-    if len(group) <= MOST_LINES:
+    if len(group) <= MAX_LINES:
         return group
-    return [group[round(place * (len(group) - 1) / (MOST_LINES - 1))] for place in range(MOST_LINES)]
+    return [group[round(place * (len(group) - 1) / (MAX_LINES - 1))] for place in range(MAX_LINES)]
 
 
 def _values(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
@@ -384,7 +384,7 @@ def _heat_maps(along: str, lines: str, multiples: Multiples) -> ChartGroup:
             "ygap": 2,
             "hovertemplate": f"{escape(along)} %{{x}}, {escape(lines)} %{{y}}: %{{z:.5g}}<extra></extra>",
         }
-        if len(x) <= MOST_CELLS:
+        if len(x) <= MAX_CELLS:
             heat |= {"texttemplate": "%{z:.3g}", "textfont": {"size": 12}}
         return chart_along([heat], x=along, y=lines, by_category=True)
 

@@ -4,7 +4,7 @@ Rows are mappings from the heads of columns to values, which `write_rows` writes
 units come from the game's legend (`games/names.py`); where it has none, agents, states and actions have their names or
 numbers. What is less likely than `FLOOR` is left out.
 
-In a terminal (`decisions_face`), schedules are strips, one character per step, the higher the likelier; a way is the
+In a terminal (`decisions_summary`), schedules are strips, one character per step, the higher the likelier; a way is the
 likeliest one, and repeated moves are counted; small joint games are tables.
 """
 
@@ -544,7 +544,7 @@ def _to_parquet(frame: pandas.DataFrame, stream: Any) -> None:
         raise CMPGError("parquet needs pyarrow. Install it with: pip install 'cmpg[frames]'") from None
 
 
-def decisions_face(
+def decisions_summary(
     result: Result, *, agent: str | None = None, step: int | None = None, all_rows: bool = False
 ) -> Summary:
     """Say what all agents do; or one agent at every step, or all agents at one step."""

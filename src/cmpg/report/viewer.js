@@ -115,7 +115,7 @@ function startViewer(view, find, first = view.first || 0) {
     const key = "● where each agent probably is, with its last six steps; ◇ its goal" + hot;
     const fleet = [fleetPanel("Where all agents probably are", view.likely, step, agent, key)];
     if (view.sample.length) fleet.push(fleetPanel("One run, drawn at random", view.sample, step, agent, meetings(view.sample, step)));
-    if (agent === null) return view.agents.length > MOST_OWN ? fleet : [...fleet, ...view.agents.map((_, i) => own(i))];
+    if (agent === null) return view.agents.length > MAX_OWN ? fleet : [...fleet, ...view.agents.map((_, i) => own(i))];
     return [...fleet, own(agent), gridPanel("Expected number of agents on each cell", view.together[step], view.marks.filter((m) => m.agent === null), series(0))];
   }
 
@@ -229,11 +229,11 @@ function startViewer(view, find, first = view.first || 0) {
     });
   }
 
-  const MOST_OWN = 4; // agents that have panels of their own without being asked for
+  const MAX_OWN = 4; // agents that have panels of their own without being asked for
 
   const slider = find("step"), select = find("agent"), play = find("play"), target = find("view");
   const show = { grid: showGrid, network: showNetwork, loads: showLoads, tables: showTables }[view.kind];
-  const choose = (view.kind === "grid" && view.agents.length > MOST_OWN) || view.kind === "network";
+  const choose = (view.kind === "grid" && view.agents.length > MAX_OWN) || view.kind === "network";
   if (choose) {
     const all = view.kind === "grid" ? '<option value="">all</option>' : "";
     select.innerHTML = all + view.agents.map((name, i) => `<option value="${i}">${escape(name)}</option>`).join("");

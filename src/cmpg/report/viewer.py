@@ -27,7 +27,7 @@ from cmpg.policy import JointPolicy
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 from cmpg.sizes import require_picture
 
-MOST_BYTES = 700_000
+MAX_BYTES = 700_000
 """The viewer's share of a page: what does not fit is left out, the least likely first, and the page says so."""
 
 FEW = 2
@@ -36,12 +36,12 @@ FEW = 2
 FLOORS = (5e-4, 5e-3, 2e-2)
 """What is less likely than the first is never shown; where that is too much, the next ones are tried."""
 
-MOST_ENTRIES = 120_000
+MAX_ENTRIES = 120_000
 """Of all tables together, where a game is shown as tables."""
 
-MOST_PANELS = 12
+MAX_PANELS = 12
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 """Steps that a slider can be moved along."""
 
 
@@ -66,9 +66,9 @@ def view_of(game: Game, policy: JointPolicy, drawing: Drawing | None) -> View:
     TooLargeError
         There is not enough memory for it, or there are more steps than anybody looks at one by one.
     """
-    if policy.shapes[0][0] > MOST_STEPS:
+    if policy.shapes[0][0] > MAX_STEPS:
         raise TooLargeError(
-            f"{policy.shapes[0][0]:,} steps are not drawn one by one, and more than {MOST_STEPS:,} never are. "
+            f"{policy.shapes[0][0]:,} steps are not drawn one by one, and more than {MAX_STEPS:,} never are. "
             "Use cmpg show --step or cmpg export"
         )
     if isinstance(drawing, GridDrawing):
@@ -86,7 +86,7 @@ def _fitting(build: Callable[[float, int], View], game: Game) -> View:
     while True:
         for floor in FLOORS:
             view = build(floor, agents)
-            if len(view.to_json()) <= MOST_BYTES:
+            if len(view.to_json()) <= MAX_BYTES:
                 return view
         if agents == 1:
             return view
@@ -246,7 +246,7 @@ def _state_tables(game: Game, policy: JointPolicy, actions: tuple[str, ...]) -> 
     visits = occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)
     steps, states = visits.shape
     agents = min(game.num_agents, 60)
-    shown = max(1, min(states, MOST_PANELS, MOST_ENTRIES // (steps * agents * len(actions))))
+    shown = max(1, min(states, MAX_PANELS, MAX_ENTRIES // (steps * agents * len(actions))))
     order = [np.argsort(-np.round(row, 6), kind="stable")[:shown] for row in visits]
     names = game.names.all_states(0, states)
     panels = [
@@ -273,9 +273,9 @@ def _agent_tables(game: Game, policy: JointPolicy) -> View:
         visits = [each.sum(axis=2) for each in visits_by_agent(game, policy, places=0)]
     else:
         visits = [occupancy(game.at(policy).induced_cmdp(0), policy[0]).sum(axis=-1)] * game.num_agents
-    steps, agents = len(visits[0]), min(game.num_agents, MOST_PANELS)
+    steps, agents = len(visits[0]), min(game.num_agents, MAX_PANELS)
     widest = max(shape[2] for shape in policy.shapes)
-    rows = max(1, min(MOST_PANELS, MOST_ENTRIES // (steps * agents * widest)))
+    rows = max(1, min(MAX_PANELS, MAX_ENTRIES // (steps * agents * widest)))
     names = game.names.all_agents(game.num_agents)
     panels: list[list[list[Any]]] = []
     for h in range(steps):

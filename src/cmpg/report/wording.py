@@ -132,9 +132,9 @@ def price_words(prices: FloatArray, agents: Sequence[str]) -> str:
 MAX_ROWS = 300
 """Of the trace; a longer one is in the file that the page carries."""
 
-MOST_VALUES = 8
+MAX_VALUES = 8
 
-MOST_BOUND = 8
+MAX_BOUND = 8
 """Agents that are named whom a constraint binds, where it does not bind all."""
 
 
@@ -143,8 +143,8 @@ def priced_constraints(certificate: Certificate) -> Table:
     table, agents = constraints_table(certificate, None), certificate.names.all_agents(len(certificate.values))
     words = [price_words(certificate.multipliers[:, j], agents) for j in range(len(certificate.costs))]
     if certificate.binds is not None:
-        bound = [", ".join(np.asarray(agents)[each][:MOST_BOUND].tolist()) for each in certificate.binds.T]
-        more = [", …" if each.sum() > MOST_BOUND else "" for each in certificate.binds.T]
+        bound = [", ".join(np.asarray(agents)[each][:MAX_BOUND].tolist()) for each in certificate.binds.T]
+        more = [", …" if each.sum() > MAX_BOUND else "" for each in certificate.binds.T]
         words = [f"{message} (binds: {who}{etc})" for message, who, etc in zip(words, bound, more, strict=True)]
     rows = tuple((*row, message) for row, message in zip(table.rows, words, strict=True))
     return Table((*table.columns, "price of one more unit"), rows)
@@ -152,11 +152,11 @@ def priced_constraints(certificate: Certificate) -> Table:
 
 def equilibria_table(equilibria: Sequence[Result], names: Names) -> Table:
     """Return the equilibria that restarts found: total value, values, costs, certified gain."""
-    agents = [names.agent(i) for i in range(min(len(equilibria[0].values), MOST_VALUES))]
+    agents = [names.agent(i) for i in range(min(len(equilibria[0].values), MAX_VALUES))]
     costs = [f"cost: {names.constraint(j)}" for j in range(len(equilibria[0].costs))]
     rows: list[tuple[Cell, ...]] = []
     for rank, each in enumerate(equilibria, 1):
-        values = [fixed(value) for value in each.values[:MOST_VALUES]]
+        values = [fixed(value) for value in each.values[:MAX_VALUES]]
         spent = [significant(cost, 9) for cost in each.costs]
         rows.append((str(rank), fixed(each.values.sum()), *values, *spent, significant(each.certificate.epsilon, 2)))
     return Table(("", "total value", *agents, *costs, "gains at most"), tuple(rows))
