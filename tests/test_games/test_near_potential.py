@@ -111,8 +111,9 @@ def test_by_counts_a_symmetric_game_is_the_joint_game():
         for name in ("initial", "rewards", "moves"):
             np.testing.assert_array_equal(getattr(game, name), getattr(other, name))
         mean = np.broadcast_to(joint.rewards.mean(axis=0), (2, *joint.rewards.shape[2:]))
-        by_joint_actions = near._upper(joint, mean)
-        assert symmetric.upper(game, symmetric.mean_reward(game), near._coupled) == pytest.approx(by_joint_actions)
+        flat = mean.reshape(*mean.shape[:2], -1)
+        by_joint_actions = max(near.upper(seat, flat) for seat in near.joint_seats(joint))
+        assert near.upper(game, symmetric.mean_reward(game)) == pytest.approx(by_joint_actions)
         policy = joint.random_policy(rng=np.random.default_rng(agents))
         np.testing.assert_allclose(symmetric.by_counts(game).at(policy).values, joint.at(policy).values)
         drawn = np.random.default_rng(7).integers(4, size=(agents, 2, 2))

@@ -28,15 +28,15 @@ Finite horizon only. Guarantee: `lower` and `upper` include an allowance for rou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, at_step
-from cmpg.cmdp.planning import dual_bound
 from cmpg.errors import TooLargeError, UnsupportedError
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game
@@ -46,7 +46,7 @@ from cmpg.games.potential import symmetric
 from cmpg.games.potential.check import FourCycle, four_cycle
 from cmpg.games.potential.symmetric import SymmetricGame, as_symmetric
 from cmpg.policy import JointPolicy
-from cmpg.summaries import Summary, fields_line, html, line, text
+from cmpg.summaries import Summary, html, line, text
 
 MAX_WORK = 300_000_000
 """The upper bound visits at most this many pairs of rows."""
@@ -141,17 +141,17 @@ def near_potential(game: Game, *, rng: np.random.Generator) -> NearPotential:
             return _near_by_counts(exchanged, rng)
     joint = as_joint(game, wanted="has no distance from potentials that this library computes")
     check_work(joint)
-    witness = _large_cycle(joint, rng)
-    best = min(
-        (_Bounded(_upper(joint, reward), reward, name) for name, reward in _candidates(joint, rng)),
-        key=lambda each: each.upper,
-    )
-    return _bracket(witness, best, _spread(joint, best.reward))
+    return _bracket(_large_cycle(joint, rng), joint_seats(joint), _candidates(joint, rng))
 
 
-def _bracket(witness: FourCycle, best: _Bounded, spread: float) -> NearPotential:
+def _bracket(witness: FourCycle, seats: Sequence[Seat], candidates: Iterable[tuple[str, FloatArray]]) -> NearPotential:
+    """Return the lower bound of a cycle, and the least upper bound of candidates φ: [H, S, *A], or [H, S, C]."""
     lower = float(max(abs(witness.residual) - witness.rounding, 0.0)) / 4
-    return NearPotential(lower, float(max(best.upper, lower)), best.reward, spread, witness, best.name)
+    shape = seats[0].moves.shape[:3]
+    bounded = [(max(upper(seat, each.reshape(shape)) for seat in seats), name, each) for name, each in candidates]
+    least, name, reward = min(bounded, key=lambda each: each[0])
+    spread = _spread(seats[0], reward.reshape(shape))
+    return NearPotential(lower, max(least, lower), reward, spread, witness, name)
 
 
 def _near_by_counts(game: SymmetricGame, rng: np.random.Generator) -> NearPotential:
@@ -163,17 +163,13 @@ def _near_by_counts(game: SymmetricGame, rng: np.random.Generator) -> NearPotent
             f"others); {MAX_WORK:.2g} are allowed. Use fewer agents, states or steps."
         )
     mean, stages = symmetric.mean_reward(game), symmetric.stage_candidate(game)
-    candidates = [("the mean reward", mean), ("the potential of the stages", stages)]
-    candidates += [(f"{w:g} of the mean reward, the rest of the stages", w * mean + (1 - w) * stages) for w in BLENDS]
+    candidates = _blends(mean, stages)
     if game.moves[..., 0].size <= MAX_VARIABLES:
         moves, gained = symmetric.sampled_moves(game, SAMPLED_MOVES, rng)
         fitted = _least_off(moves, gained, float(np.abs(game.rewards).max()))
         if fitted is not None:
-            name = "the stage reward that fits sampled moves best"
-            candidates.append((name, fitted.reshape(game.moves.shape[:3])))
-    bounded = [_Bounded(symmetric.upper(game, each, _coupled), each, name) for name, each in candidates]
-    best = min(bounded, key=lambda each: each.upper)
-    return _bracket(_large_cycle(symmetric.by_counts(game), rng), best, symmetric.spread(game, best.reward))
+            candidates.append((FITTED, fitted.reshape(game.moves.shape[:3])))
+    return _bracket(_large_cycle(symmetric.by_counts(game), rng), [game], candidates)
 
 
 def check_work(game: JointGame) -> None:
@@ -193,34 +189,30 @@ def _work(game: JointGame) -> float:
     return game.num_steps * game.num_agents * float(game.num_states) ** 3 * outcomes**2
 
 
-@dataclass(frozen=True, eq=False)
-class _Bounded:
-    upper: float
-    reward: FloatArray
-    name: str
-
-    __repr__ = fields_line
-
-
 # --- From above -------------------------------------------------------------------------------------------------------
 
 
 def _candidates(game: JointGame, rng: np.random.Generator) -> Iterator[tuple[str, FloatArray]]:
     shape = (game.num_steps, game.num_states, *game.num_actions)
     mean = np.broadcast_to(game.rewards.mean(axis=0), shape)
-    yield "the mean reward", mean
     # A potential of the stages leaves a constant of each state open, and two copies are in different states: it is
     # chosen so that all agents get the mean reward where all play their first action.
     stages = np.broadcast_to(stage_potential(game.rewards), shape)
     first = (slice(None), slice(None), *(slice(0, 1),) * game.num_agents)
-    stages = stages + (mean - stages)[first]
-    yield "the potential of the stages", stages
-    for share in BLENDS:
-        yield f"{share:g} of the mean reward, the rest of the stages", share * mean + (1 - share) * stages
+    yield from _blends(mean, stages + (mean - stages)[first])
     if int(np.prod(shape)) <= MAX_VARIABLES:
         fitted = _fitted(game, rng)
         if fitted is not None:
-            yield "the stage reward that fits sampled moves best", fitted
+            yield FITTED, fitted
+
+
+FITTED = "the stage reward that fits sampled moves best"
+
+
+def _blends(mean: FloatArray, stages: FloatArray) -> list[tuple[str, FloatArray]]:
+    """Return both candidates, and mixtures of them."""
+    mixed = [(f"{w:g} of the mean reward, the rest of the stages", w * mean + (1 - w) * stages) for w in BLENDS]
+    return [("the mean reward", mean), ("the potential of the stages", stages), *mixed]
 
 
 def _transition(game: JointGame, step: int) -> FloatArray:
@@ -229,49 +221,70 @@ def _transition(game: JointGame, step: int) -> FloatArray:
     return np.asarray(table.toarray() if game.is_sparse else table).reshape(game.num_states, -1, game.num_states)
 
 
-def _upper(game: JointGame, reward: FloatArray) -> float:
-    """Bound α(V^φ) by running two copies side by side."""
-    states, steps = game.num_states, game.num_steps
-    worst = 0.0
-    for agent in range(game.num_agents):
-        ahead = np.zeros((states, states))
-        size = 0.0
-        for step in reversed(range(steps)):
-            own = at_step(game.rewards[agent], step)
-            differ = (own - reward[step]).reshape(states, -1)  # D_i: [S, ΠA]
-            size += 2 * float(np.abs(own).max() + np.abs(reward[step]).max())
-            moves = _transition(game, step)
-            now = np.empty((states, states))
-            for s in range(states):
-                for t in range(states):
-                    now[s, t] = _pair(game, agent, differ, moves, ahead, s, t, last=step + 1 == steps)
-            ahead = now
-        # Each step adds sums of S² products, of rows that sum to one up to rounding, of numbers of at most `size`.
-        rounding = 16 * steps * (states * states + 8) * UNIT_ROUNDOFF * size
-        worst = max(worst, float(game.initial @ np.diag(ahead)) + rounding)
-    return worst
+class Seat(Protocol):
+    """A game from the seat of one agent: what it plays, what the others do, and to which outcome both lead."""
+
+    @property
+    def initial(self) -> FloatArray:
+        """μ: [S]."""
+
+    @property
+    def rewards(self) -> FloatArray:
+        """The agent's reward by its action a and what the others do, m: [H, S, A, M]."""
+
+    @property
+    def moves(self) -> FloatArray:
+        """The transition by outcome, a joint action or counts: [H, S, C, S]."""
+
+    @property
+    def together(self) -> IntArray:
+        """The outcome of (a, m): [A, M]."""
 
 
-def _pair(
-    game: JointGame, agent: int, differ: FloatArray, moves: FloatArray, ahead: FloatArray, s: int, t: int, *, last: bool
-) -> float:
-    """Return U_h(s, t): where the states are the same, the others do the same in both copies."""
-    if s != t:
-        worth = differ[s][:, None] - differ[t][None, :]
-        return float((worth if last else worth + _coupled(moves[s][:, None], moves[t][None, :], ahead)).max())
-    own = game.num_actions[agent]
+@dataclass(frozen=True, eq=False)
+class _JointSeat:
+    """The seat of one agent of a joint game, whose outcomes are joint actions."""
 
-    def by_others(table: FloatArray) -> FloatArray:
-        """Return a table over joint actions by what the others do, and then by the own action: [rest, A_i, …]."""
-        split = np.moveaxis(table.reshape(*game.num_actions, *table.shape[1:]), agent, game.num_agents - 1)
-        return split.reshape(-1, own, *table.shape[1:])
+    initial: FloatArray
+    rewards: FloatArray
+    moves: FloatArray
+    together: IntArray
 
-    gains = by_others(differ[s])
-    worth = gains[:, :, None] - gains[:, None, :]
-    if last:
-        return float(worth.max())
-    rows = by_others(moves[s])  # [rest, A_i, S]
-    return float((worth + _coupled(rows[:, :, None], rows[:, None, :], ahead)).max())
+
+def joint_seats(game: JointGame) -> list[_JointSeat]:
+    """Return a joint game with a finite horizon from the seats of all agents."""
+    steps, states, actions = game.num_steps, game.num_states, game.num_actions
+    moves = np.stack([_transition(game, step) for step in range(len(game.transition))])
+    everything = np.broadcast_to(moves, (steps, *moves.shape[1:]))
+    outcomes = np.arange(moves.shape[2]).reshape(actions)
+    seats = []
+    for agent, reward in enumerate(game.rewards):
+        together = np.moveaxis(outcomes, agent, 0).reshape(actions[agent], -1)
+        own = np.broadcast_to(reward.reshape(len(reward), states, -1)[:, :, together], (steps, states, *together.shape))
+        seats.append(_JointSeat(game.initial, own, everything, together))
+    return seats
+
+
+def upper(seat: Seat, reward: FloatArray) -> float:
+    """Bound the change of V^{r_i − φ} by a move of one agent, φ [H, S, C], by running two copies side by side."""
+    steps, states = seat.rewards.shape[:2]
+    ahead, size = np.zeros((states, states)), 0.0
+    for step in reversed(range(steps)):
+        differ = seat.rewards[step] - reward[step][:, seat.together]  # D_i: [S, A, M]
+        size += 2 * float(np.abs(seat.rewards[step]).max() + np.abs(reward[step]).max())
+        rows = seat.moves[step][:, seat.together]  # [S, A, M, S]
+        now = np.empty((states, states))
+        for s, t in product(range(states), repeat=2):
+            if s == t:  # the others do the same in both copies
+                worth, pairs = differ[s][:, None] - differ[s][None], (rows[s][:, None], rows[s][None])
+            else:
+                worth = differ[s].ravel()[:, None] - differ[t].ravel()[None]
+                pairs = rows[s].reshape(-1, 1, states), rows[t].reshape(1, -1, states)
+            now[s, t] = float((worth if step + 1 == steps else worth + _coupled(*pairs, ahead)).max())
+        ahead = now
+    # Each step adds sums of S² products, of rows that sum to one up to rounding, of numbers of at most `size`.
+    rounding = 16 * steps * (states * states + 8) * UNIT_ROUNDOFF * size
+    return float(seat.initial @ np.diag(ahead) + rounding)
 
 
 def _coupled(first: FloatArray, second: FloatArray, ahead: FloatArray) -> FloatArray:
@@ -283,12 +296,16 @@ def _coupled(first: FloatArray, second: FloatArray, ahead: FloatArray) -> FloatA
     return np.asarray(shared @ np.diag(ahead) + np.divide(crossed, apart, out=np.zeros_like(crossed), where=apart > 0))
 
 
-def _spread(game: JointGame, reward: FloatArray) -> float:
-    """Return by how much V^φ of two joint policies can differ at most: two dynamic programs."""
-    free = game.without_constraints()
-    most, least = (float(dual_bound(free.joint_cmdp(sign * reward), np.zeros(0))) for sign in (1.0, -1.0))
+def _spread(seat: Seat, reward: FloatArray) -> float:
+    """Return by how much V^φ of two joint policies can differ at most: two dynamic programs over outcomes."""
+    most = []
+    for sign in (1.0, -1.0):
+        ahead = np.zeros(len(seat.initial))
+        for step in reversed(range(len(reward))):
+            ahead = (sign * reward[step] + seat.moves[step] @ ahead).max(axis=1)
+        most.append(float(seat.initial @ ahead))
     size = float(np.abs(reward).reshape(len(reward), -1).max(axis=1).sum())
-    return most + least + 16 * game.num_steps * (game.num_states + 8) * UNIT_ROUNDOFF * size
+    return sum(most) + float(16 * len(reward) * (len(seat.initial) + 8) * UNIT_ROUNDOFF * size)
 
 
 def _fitted(game: JointGame, rng: np.random.Generator) -> FloatArray | None:

@@ -9,14 +9,13 @@ eight agents and four actions. One agent stands for all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, to_floats
+from cmpg.arrays import FloatArray, IntArray, to_floats
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import EveryCount
 from cmpg.games.game import Game
@@ -217,47 +216,7 @@ def _value(game: SymmetricGame, actions: IntArray) -> float:
     return float(total)
 
 
-# --- Bounds -----------------------------------------------------------------------------------------------------------
-
-
 def work_of(game: SymmetricGame) -> float:
     """Return how many pairs of rows an upper bound visits."""
     steps, states, actions, others = game.rewards.shape
     return float(steps * states**3 * (actions * others) ** 2)
-
-
-def upper(game: SymmetricGame, reward: FloatArray, coupled: Callable[..., FloatArray]) -> float:
-    """Bound α(V^φ) of φ [H, S, C] by running two copies side by side; see `near`."""
-    steps, states = game.rewards.shape[:2]
-    ahead, size = np.zeros((states, states)), 0.0
-    for step in reversed(range(steps)):
-        differ = game.rewards[step] - reward[step][:, game.together]  # [S, A, M]
-        size += 2 * float(np.abs(game.rewards[step]).max() + np.abs(reward[step]).max())
-        rows = game.moves[step][:, game.together]  # [S, A, M, S]
-        now = np.empty((states, states))
-        for s, t in product(range(states), repeat=2):
-            if s == t:  # the others do the same in both copies
-                worth = differ[s][:, None] - differ[s][None]
-                later = coupled(rows[s][:, None], rows[s][None], ahead)
-            else:
-                flat, other = differ[s].ravel(), differ[t].ravel()
-                worth = flat[:, None] - other[None]
-                first, second = rows[s].reshape(-1, 1, states), rows[t].reshape(1, -1, states)
-                later = coupled(first, second, ahead)
-            now[s, t] = float((worth + later).max())
-        ahead = now
-    rounding = 16 * steps * (states * states + 8) * UNIT_ROUNDOFF * size
-    return float(game.initial @ np.diag(ahead) + rounding)
-
-
-def spread(game: SymmetricGame, reward: FloatArray) -> float:
-    """Return by how much V^φ of two joint policies can differ at most: two dynamic programs over counts."""
-    most = []
-    for sign in (1.0, -1.0):
-        ahead = np.zeros(len(game.initial))
-        for step in reversed(range(len(reward))):
-            ahead = (sign * reward[step] + game.moves[step] @ ahead).max(axis=1)
-        most.append(float(game.initial @ ahead))
-    size = float(np.abs(reward).reshape(len(reward), -1).max(axis=1).sum())
-    rounding: float = 16 * len(reward) * (len(game.initial) + 8) * UNIT_ROUNDOFF * size
-    return sum(most) + rounding
