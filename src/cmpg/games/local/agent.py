@@ -37,12 +37,6 @@ from cmpg.summaries import fields_line
 DENSE_STATES = 32
 """Agents with at most this many states have their transition as a dense array."""
 
-DENSE_USES = 1024
-"""Usage tables with at most this many entries per step are stored densely."""
-
-BLOCK = 16
-"""Usages are summed for this many steps at a time: the product needs a transposed copy, and small ones are cheaper."""
-
 
 @dataclass(frozen=True, eq=False)
 class LocalAgent:
@@ -120,10 +114,7 @@ class LocalAgent:
         """Return the probability of using each resource at each step: [H, E]."""
         where = visits.states if self._use_is_by_state else visits.pairs
         if len(self.uses) == 1:
-            blocks = [where[start : start + BLOCK] for start in range(0, len(where), BLOCK)]
-            used = np.concatenate([(self._uses[0].T @ block.T).T for block in blocks])
-        elif self._dense_uses is not None:
-            used = np.matmul(where[:, None, :], self._dense_uses)[:, 0]
+            used = where @ self._uses[0]
         else:
             used = np.stack([matrix.T @ visit for matrix, visit in zip(self._uses, where, strict=True)])
         # The last bits of a sum can lead above one.
@@ -134,13 +125,9 @@ class LocalAgent:
 
         The last axis has length 1 where what is used depends on the state alone.
         """
-        if self._dense_uses is not None:
-            charged = np.asarray(np.matmul(self._dense_uses, prices[..., None])[..., 0])
-        elif len(self.uses) > 1:
+        if len(self.uses) > 1:
             spread = np.broadcast_to(prices, (len(self.uses), prices.shape[1]))
             charged = np.stack([matrix @ price for matrix, price in zip(self._uses, spread, strict=True)])
-        elif self._uses_one_each:
-            charged = prices[:, self._uses[0].indices]
         else:
             charged = np.ascontiguousarray((self._uses[0] @ prices.T).T)
         return charged.reshape(len(charged), self.num_states, -1)
@@ -207,14 +194,6 @@ class LocalAgent:
         return tuple(step.reshape(-1, self.num_states).T for step in self.kernel)
 
     @cached_property
-    def _dense_uses(self) -> FloatArray | None:
-        """The uses of all steps as one array [H, S·A, E], where they change with the step and are small."""
-        if len(self.uses) == 1 or self.uses[0].shape[0] * self.uses[0].shape[1] > DENSE_USES:
-            return None
-        dense = {id(matrix): matrix.toarray() for matrix in distinct(self.uses)}
-        return frozen(np.stack([dense[id(matrix)] for matrix in self.uses]))
-
-    @cached_property
     def _use_is_by_state(self) -> bool:
         """Whether what is used depends neither on the action nor on the step."""
         if len(self.uses) > 1:
@@ -232,10 +211,6 @@ class LocalAgent:
     def _uses(self) -> tuple[Any, ...]:
         """The uses, one row per state where the action does not matter, else as they were given."""
         return (self.uses[0][:: self.num_actions],) if self._use_is_by_state else self.uses
-
-    @cached_property
-    def _uses_one_each(self) -> bool:
-        return len(self.uses) == 1 and bool((np.diff(self.uses[0].indptr) == 1).all())
 
 
 def distinct(matrices: Sequence[Any]) -> list[Any]:

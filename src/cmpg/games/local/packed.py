@@ -26,8 +26,8 @@ from cmpg.policy import CompactTable, Stored
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
 
-WIDEST_ROW = 4
-"""Matrices with at most this many entries per row are padded to rows of the same length, which kernels read faster."""
+WIDEST_ROW = 2
+"""Matrices with at most this many entries per row are padded to rows of the same length, as maps and tracks have."""
 
 STAYS = 256
 """Flag of a transition: rows have two entries, and the first is the state itself."""
