@@ -1,6 +1,6 @@
 """The one part of the build that pyproject.toml cannot describe: optional kernels in C.
 
-Without a compiler the installation succeeds all the same, and the NumPy twins of the kernels run.
+Without a compiler the installation succeeds, and the NumPy twins of the kernels run: slower, and with the same proofs.
 """
 
 import sys

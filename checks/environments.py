@@ -11,7 +11,7 @@ from pathlib import Path
 
 from checks import BUILD, ROOT
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """Versions that the library promises to run on."""
 
 

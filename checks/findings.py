@@ -370,7 +370,7 @@ def page(summaries: Sequence[Summary], records: dict[str, Record], games: int, s
             row = f"| {share} | {len(low)} | {bad:.3f} ± {bad_error:.3f} (least {min(low):.3f}) | "
             tables.append(row + f"{good:.4f} ± {good_error:.4f} (least {min(high):.3f}) |")
     return TEXT.format(
-        games=games,
+        last=games - 1,
         starts=STARTS,
         gaps="\n".join(gaps),
         reached="\n".join(starts),
@@ -391,7 +391,7 @@ What the library finds out about constrained Markov potential games that the the
 findings --write` computes every number on this page, in minutes and resumable, and draws its charts; the code is
 `checks/findings.py`.
 
-**The games.** Seeds 0 to {games} − 1 of each class. Rewards and costs are uniform in [0, 1], rows of transitions
+**The games.** Seeds 0 to {last} of each class. Rewards and costs are uniform in [0, 1], rows of transitions
 uniform on the simplex; agents have one reward for all, except in the last class, where agent i's reward has a further
 part that the others alone decide (so that there is a potential, and interests differ). One constraint; its threshold
 is drawn uniformly between 10 % and 90 % of the way from the least cost to the cost of the best plan without a

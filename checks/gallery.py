@@ -24,7 +24,7 @@ from cmpg.scenarios import SCENARIOS
 from command_line import cmpg
 from test_report.browser import Browser
 
-WIDTH, HEIGHT, SCALE, COLOURS = 1100, 760, 0.5, 64
+WIDTH, HEIGHT, SCALE, COLOURS = 900, 620, 0.64, 64
 
 DOCS = ROOT / "docs"
 
@@ -54,7 +54,8 @@ class Shown:
     def entry(self) -> str:
         """Return the entry as Markdown: a card."""
         made = "<br>".join(f"`cmpg {words}`" for words in self.commands)
-        return f"-   [![{self.title}](gallery/{self.name}.png)]({self.page})\n\n    {self.title}<br>{made}\n"
+        plain = self.title.replace("*", "").replace("`", "")
+        return f"-   [![{plain}](gallery/{self.name}.png)]({self.page})\n\n    {self.title}<br>{made}\n"
 
 
 def scenarios() -> list[Shown]:
@@ -74,6 +75,7 @@ def scenarios() -> list[Shown]:
 def kinds() -> list[Shown]:
     """Return a picture for each kind of page that is not about one Nash policy."""
     solved = "solve spectrum --out run"
+    still = "document.readyState === 'complete'"  # of a page without a script that draws
     return [
         Shown(
             "sweep",
@@ -99,7 +101,44 @@ def kinds() -> list[Shown]:
             "guide/trained-policy.md",
             (solved, "judge spectrum run/policy.npz --beside selfish,planner --out page.html"),
             html="page.html",
-            ready="document.readyState === 'complete'",  # it has no script that draws
+            ready=still,
+        ),
+        Shown(
+            "replan",
+            "**A plan made again** at eleven, within what the old one promised",
+            "operation.md",
+            ("solve charging --out run", "replan run --at 11:00 --out run2", "report run2"),
+            html="run2/report.html",
+        ),
+        Shown(
+            "crowd",
+            "**A crowd**: 20,000 cars, by groups",
+            "crowds.md",
+            ("solve charging --agents 20000 --seed 3 --out run",),
+            html="run/page.html",
+            ready=still,
+        ),
+        Shown(
+            "infeasible",
+            "**No feasible policy**, with its proof",
+            "how-to-choose.md",
+            ("solve spectrum --threshold -1 --out run", "report run"),
+        ),
+        Shown(
+            "suite",
+            "**The suite**: runs ranked on frozen games",
+            "suite.md",
+            ("suite rank --out page.html",),
+            html="page.html",
+            ready=still,
+        ),
+        Shown(
+            "reproduce",
+            "**The paper**: every figure and number again",
+            "paper-notes.md",
+            ("reproduce --quick --out run",),
+            html="run/index.html",
+            ready=still,
         ),
     ]
 
@@ -125,6 +164,8 @@ def taken(shown: Shown, browser: Browser) -> Image.Image:
         browser.open(made(shown, Path(folder)), fragment=shown.fragment)
         browser.until(shown.ready)
         browser.run("window.scrollTo(0, 0)")
+        # Controls find their size.
+        browser.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 300)))")
         # What a scenario is about is its policy; other pages are known by their beginning.
         top = browser.run("document.getElementById('view').getBoundingClientRect().top") - 8 if shown.fragment else 0
         clip = {"x": 0, "y": top, "width": WIDTH, "height": HEIGHT, "scale": 1}
@@ -148,6 +189,7 @@ def pictures(names: list[str]) -> Iterator[tuple[Shown, Path]]:
         browser.call(
             "Emulation.setDeviceMetricsOverride", width=WIDTH, height=3 * HEIGHT, deviceScaleFactor=SCALE, mobile=False
         )
+        browser.call("Emulation.setScrollbarsHidden", hidden=True)
         browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
         for shown in (*scenarios(), *kinds()):
             if not names or shown.name in names:

@@ -22,19 +22,12 @@ from test_report.browser import Browser
 WIDTHS, MAX_HEIGHT = (1280, 390), 3200
 """Widths of the window, and how much of a long page is kept, in pixels."""
 
-STILL = "document.readyState === 'complete'"
-"""When a page without a script is ready."""
-
 
 def others() -> list[Shown]:
     """Return the kinds of pages that the gallery does not show."""
-    plan = ("solve charging --out run", "replan run --at 11:00 --out run2", "report run2")
-    suite = ("solve counter-example --out run", "suite games run/games", "suite rank --out page.html")
     return [
         Shown("exact", "Exact", "", ("solve counter-example --exact --out run", "report run")),
         Shown("restarts", "Equilibria", "", ("solve spectrum --restarts 5 --seed 1 --out run", "report run")),
-        Shown("infeasible", "Infeasible", "", ("solve spectrum --threshold -1 --out run", "report run")),
-        Shown("replan", "Replanned", "", plan, html="run2/report.html"),
         Shown(
             "sweep-two",
             "Two options",
@@ -47,16 +40,6 @@ def others() -> list[Shown]:
             "",
             ("learn spectrum --mode safe --epsilon 0.3 --seeds 3 --out run", "report run"),
         ),
-        Shown(
-            "crowd",
-            "A crowd",
-            "",
-            ("solve charging --agents 20000 --seed 3 --out run",),
-            html="run/page.html",
-            ready=STILL,
-        ),
-        Shown("suite", "Suite", "", suite, html="page.html", ready=STILL),
-        Shown("reproduce", "Paper", "", ("reproduce --quick --out run",), html="run/index.html", ready=STILL),
     ]
 
 

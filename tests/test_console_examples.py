@@ -31,8 +31,8 @@ def examples(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_command_answers_as_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, text in blocks(page, "json"):
-        Path(name.strip()).write_text(text)
+    for words, text in blocks(page, "json"):
+        Path(re.fullmatch(r' title="(\w+\.json)"', words)[1]).write_text(text)
     shown = list(examples(page))
     assert shown
     for command, answer in shown:

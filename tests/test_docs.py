@@ -118,6 +118,8 @@ def test_the_site_builds_without_a_warning(tmp_path):
         (tmp_path / "index.html").read_text(),
     )
     assert not fetched
+    broken = [page.name for page in tmp_path.rglob("*.html") if "```" in page.read_text("utf-8")]
+    assert not broken, "a fenced block that the site does not take for one"
     reference = "".join(page.read_text() for page in (tmp_path / "reference").iterdir())
     public = [f"cmpg.scenarios.{each}" for each in scenarios.__all__ if each[0].islower()]
     assert not [name for name in ("cmpg.solve", "cmpg.suite.suite_game", *public) if f'id="{name}"' not in reference]

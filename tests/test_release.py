@@ -1,12 +1,15 @@
 """What is written twice about the package must be the same, and what is published must be whole."""
 
 import importlib
+import io
 import re
+import tarfile
 import tomllib
 from pathlib import Path
 
 import pytest
 from checks.__main__ import CHECKS
+from checks.release import date_archive
 
 import cmpg
 
@@ -72,6 +75,8 @@ def test_every_check_that_is_named_exists_and_says_what_it_does():
     named = {name for path in pages for name in re.findall(r"(?:-m checks |NAME=)([a-z-]+)", path.read_text("utf-8"))}
     assert named
     assert named <= set(CHECKS)
+    modules = {name for path in pages for name in re.findall(r"python -m ([\w.]+)", path.read_text("utf-8"))}
+    assert modules <= {"checks", "cibuildwheel", "cmpg", "http.server", "pip", "pytest", "venv"}
     for module, description in CHECKS.values():
         assert callable(importlib.import_module(module).main), module
         assert description
@@ -115,3 +120,22 @@ def test_the_paper_is_cited_with_all_its_authors():
     assert paper["title"] == "Provably Learning Nash Policies in Constrained Markov Potential Games"
     assert [author["family-names"] for author in paper["authors"]] == ["Alatur", "Ramponi", "He", "Krause"]
     assert paper["url"] in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_two_archives_of_the_same_files_are_the_same_bytes_whenever_they_were_packed(tmp_path):
+    archives = []
+    for number, names in enumerate([("a", "b"), ("b", "a")]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        archives.append(folder / "source.tar.gz")
+        with tarfile.open(archives[-1], "w:gz") as packed:
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size, member.mtime, member.mode, member.uid = 1, 1000 + number, 0o755, number
+                packed.addfile(member, io.BytesIO(name.encode()))
+        date_archive(archives[-1], 500)
+    first, second = (archive.read_bytes() for archive in archives)
+    assert first == second
+    with tarfile.open(archives[0]) as packed:
+        found = {member.name: (packed.extractfile(member).read(), member.mode) for member in packed}
+    assert found == {"a": (b"a", 0o755), "b": (b"b", 0o755)}

@@ -85,7 +85,7 @@ Whole episodes, the most expensive among them, are printed by `--show 1` and wri
 the page has two of them. In Python, `cmpg.simulate(game, policy, episodes, rng=…)` returns the same for games of any
 form: `seen.realised` has the cost of every episode, and `seen.shown` the whole ones, as tables
 (`episode.table(game.names)`) or rows. Ten million steps of an agent take about a second on one core
-(`python -m benchmarks simulation` measures it). A game of your own needs a method `stepper()`, which
+(`python -m checks bench simulation` measures it). A game of your own needs a method `stepper()`, which
 plays many episodes side by side (`cmpg.games.Stepper`); `cmpg.games.OneByOne` makes one of what plays a single episode.
 """
 
@@ -160,10 +160,10 @@ around noon, and a file of sessions. Who charges when?
 
 **One command.** Two small files say what changes with the time of the day, here by local time:
 
-```text tariff.csv
+```text title="tariff.csv"
 {TARIFF}```
 
-```text left.csv
+```text title="left.csv"
 {SUN}```
 
 ```

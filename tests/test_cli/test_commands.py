@@ -90,6 +90,7 @@ def test_every_command_has_a_short_help():
         assert max(len(line) for line in told.output.splitlines()) <= 80
         assert CliRunner().invoke(app, [name, "-h"]).output == told.output
     assert all(len(line) <= 80 for line in listed.output.splitlines())
+    assert not [line for line in listed.output.splitlines() if line.startswith("  ") and line.endswith("...")]
 
 
 @pytest.mark.parametrize("name", HOMES)

@@ -56,7 +56,7 @@ def compare(
     output: Annotated[Path | None, typer.Option("--out", help="Markdown file (.md) to write.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare CA-CMPG with other methods: gap, violations, value, time."""
+    """Compare CA-CMPG with other methods on the same games."""
     from cmpg.files.containers import write_atomically
     from cmpg.report.comparison import comparison_page, comparison_record, comparison_summaries
 

@@ -31,7 +31,7 @@ def demo(
         typer.Option("--open/--no-open", help="Open the page in a browser; if omitted, where there is a display."),
     ] = None,
 ) -> None:
-    """Solve a day of car charging, write a page about it, and open the page."""
+    """Solve a day of car charging, write a page on it, and open that."""
     folder = _free_folder() if output is None else output
     show(f"$ cmpg solve {SCENARIO} --out {folder}")
     ending = 0

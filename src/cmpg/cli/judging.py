@@ -94,7 +94,7 @@ def judge(
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Judge policies from anywhere: costs, what each agent could gain, how good.
+    """Judge policies from anywhere: costs, gains, quality.
 
     Each agent's best deviation within the constraints is computed, and its gain proved. Exit code 0 if every given
     policy is proved feasible and Nash.

@@ -149,7 +149,7 @@ def bounds(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print how many samples the theory asks for, and which can be run.
+    """Print how many samples the theory asks for.
 
     Iterations T, episodes M per value, confidence δ′ and samples: as printed in the paper, as corrected, for the
     adaptive learner, and for the same game without its constraints.

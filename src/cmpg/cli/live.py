@@ -59,7 +59,7 @@ def live(
     epsilon: Epsilon = DEFAULT_EPSILON,
     opens: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Serve a page whose sliders change a game, and whose answer follows; Ctrl-C stops it.
+    """Serve a page whose sliders change a game; Ctrl-C stops it.
 
     GAME may also be a run folder, whose answer is the first one's start.
     """

@@ -68,7 +68,7 @@ def replan(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Plan again during the day, within what the plan in force promises."""
+    """Plan again during the day, within what the old plan promised."""
     from cmpg.files.containers import plain
     from cmpg.files.plan_folder import begin_of, load_plan, save_plan
     from cmpg.operation.plans import replan as plan_again
@@ -266,10 +266,10 @@ def operate(
     epsilon: Annotated[float, typer.Option(help="The most any agent may gain by deviating.")] = 1e-3,
     as_json: Json = False,
 ) -> None:
-    """Operate recorded days event by event, beside the day-ahead plan and a clairvoyant one.
+    """Replay recorded days, planning again at every event.
 
-    Each day is played by the plan in force, and planned again whenever something new is seen. The day-ahead plan knows
-    all agents in the morning, and is not changed; the clairvoyant knows what chance decides, too.
+    Beside it stand the day-ahead plan, which knows all agents in the morning and is not changed, and a clairvoyant
+    plan, which also knows what chance decides.
     """
     from cmpg.files.containers import plain
     from cmpg.operation.day import Luck, compared_day

@@ -35,7 +35,7 @@ def simulate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Play the policy of a run many times, and compare what happens with what is claimed."""
+    """Play the policy of a run many times, and test its claims."""
     import numpy as np
 
     from cmpg.equilibrium.recommendations.recommend import device_of
@@ -172,7 +172,7 @@ def export(
     ] = "csv",
     output: Annotated[Path | None, typer.Option("--out", "-o", help="New file; standard output if omitted.")] = None,
 ) -> None:
-    """Write a table of a run, with names and units; or its claim as a proof file."""
+    """Write a table of a run, or its claim as a proof file."""
     from cmpg.errors import CMPGError
     from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run

@@ -398,7 +398,7 @@ def bounds_chart(curves: Mapping[int, FloatArray], *, epsilon: float) -> Chart:
     figure = _figure(
         [*lines, _limit_line([min(ends), max(ends)], epsilon, "ε")],
         x=_decades("samples so far", samples),
-        y=_decades("bounds are apart by", np.append(apart, epsilon)),
+        y=_decades("width of the bounds", np.append(apart, epsilon)),
     )
     caption = (
         "How far upper and lower bounds were apart while each seed, in its colour, learned. Where responses are "

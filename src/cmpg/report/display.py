@@ -70,7 +70,7 @@ def _work_lines(result: Result) -> list[str]:
     lines = [f"{work}{joint}, of at most {counted(result.max_iterations, 'move')}"]
     if result.search_moves:
         rounds, how = counted(len(result.trace) - len(ascent), "round"), result.settings.get("start", "a search")
-        lines.append(f"before that, {counted(result.search_moves, 'move')} in {rounds}: {how}")
+        lines.append(f"to find the start, {counted(result.search_moves, 'move')} in {rounds}: {how}")
     return lines
 
 

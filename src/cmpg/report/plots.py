@@ -238,7 +238,7 @@ def _trials(found: Sequence[Trial], ax: Axes) -> Axes:
         if known:
             ax.plot(*np.array(known).T, marker=".", label=f"seed {each.index}")
     ax.axhline(found[0].result.epsilon, color="grey", linestyle="--", label="ε")
-    ax.set(xlabel="samples", ylabel="bounds are apart by", xscale="log", yscale="log")
+    ax.set(xlabel="samples", ylabel="width of the bounds", xscale="log", yscale="log")
     ax.legend(fontsize="small")
     return ax
 

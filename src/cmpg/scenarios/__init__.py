@@ -107,11 +107,21 @@ _ALL = (
     ),
     Scenario("grid-world", "2 agents on a 4×4 grid, who see each other and must not collide", ".paper:grid_world"),
     Scenario("congestion", "8 agents, 4 actions; not a potential game, which `check` proves", ".paper:congestion_game"),
-    Scenario("congestion-counting", "the same for any number of agents, by counts", ".paper:counting_congestion_game"),
     Scenario(
-        "congestion-common-reward", "the same with welfare as common reward", ".paper:congestion_game_common_reward"
+        "congestion-counting",
+        "the congestion game for any number of agents, by counts",
+        ".paper:counting_congestion_game",
     ),
-    Scenario("congestion-exogenous", "the same, the state moving by itself", ".paper:congestion_game_exogenous"),
+    Scenario(
+        "congestion-common-reward",
+        "the congestion game with welfare as a common reward",
+        ".paper:congestion_game_common_reward",
+    ),
+    Scenario(
+        "congestion-exogenous",
+        "the congestion game with a state that moves by itself",
+        ".paper:congestion_game_exogenous",
+    ),
     Scenario("grid-world-local", "the grid world, each agent seeing its own cell only", ".paper:grid_world_local"),
     Scenario("charging", "cars under a transformer limit, on a day of charging sessions", ".car_charging:charging"),
     Scenario("robots", "a fleet on a map, with a budget of collisions", ".robot_fleet:robots"),
