@@ -185,6 +185,20 @@ def test_private_rewards_of_a_counting_game_only_loosen_its_bound():
     assert theirs.value <= mine.value + 1e-9
 
 
+@pytest.mark.parametrize("reward", [0.3, 0.7, -0.1])
+def test_the_rounding_of_the_reference_is_in_a_bound_on_the_potential(reward):
+    """All policies are worth the same, so the potential is zero; the value of the reference adds up 1000 roundings."""
+    game = cmpg.JointGame(
+        transition=np.ones((1, 1, 2, 1, 1)),
+        rewards=np.full((2, 1, 1, 2, 1), reward),
+        costs=np.zeros((0, 1, 1, 2, 1)),
+        thresholds=[],
+        initial=[1.0],
+        horizon=1000,
+    )
+    assert 0 <= upper_bound(game, Objective.POTENTIAL, game.uniform_policy(), np.zeros(0)).value < 1e-7
+
+
 def test_a_planner_s_bound_is_the_dual_value():
     game = cmpg.scenarios.counter_example()
     policy, multipliers = game.uniform_policy(), np.zeros(1)

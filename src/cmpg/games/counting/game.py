@@ -247,9 +247,11 @@ class CountingGame:
         if objective is Objective.POTENTIAL:
             # If all agents play action 0, the potential is what `potential` counts from.
             crowd = JointPolicy.reference(self.policy_shapes)
-            visits = occupancy(self.at(crowd).induced_cmdp(0), crowd[0]).sum(axis=-1)
-            zero = float((visits * best.crowd).sum())
-            reward = reward - zero / total_weight(self.horizon, self.discount)
+            alone = self.at(crowd).induced_cmdp(0)
+            visits = occupancy(alone, crowd[0]).sum(axis=-1)
+            zero = float((visits * best.crowd).sum()) / total_weight(self.horizon, self.discount)
+            # Rounded down, so that the planner's rewards are no smaller than they are.
+            reward = reward - zero + 2 * alone.rounding * float(np.abs(best.crowd).max())
         labels = self.classes.of(self._samples)
         step, state = np.indices((self.num_steps, self.num_states))
 

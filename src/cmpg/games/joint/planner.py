@@ -11,6 +11,7 @@ Guarantee: a unilateral change of V^φ is that of V^{r_i}, to within the residua
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -68,8 +69,12 @@ def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
     if objective is Objective.POTENTIAL and has_common_reward(game):
         length = total_weight(game.horizon, game.discount)
         zero = game.reference_value / length
-    # The reward is a rounded sum over the agents.
-    rounded = (2 * game.num_agents + 8) * UNIT_ROUNDOFF * float(np.abs(game.rewards).sum(axis=0).max())
+    # The reward is a rounded sum over the agents; a potential, of averages, less the value of the reference.
+    roundings = (2 * game.num_agents + 8) * UNIT_ROUNDOFF
+    if objective is Objective.POTENTIAL:
+        roundings += 2 * (32 + math.prod(game.num_actions).bit_length()) * UNIT_ROUNDOFF
+        roundings += game.at(JointPolicy.reference(game.policy_shapes)).rounding
+    rounded = roundings * float(np.abs(game.rewards).sum(axis=0).max())
     return Planner(game.joint_cmdp(reward - zero + rounded), game.split, chooses, partial(marginals, game))
 
 

@@ -104,6 +104,11 @@ class JointPosition:
             return self._by_chain[1]
         return cost_rounding(self._unmasked(0), self.costs)
 
+    @property
+    def rounding(self) -> float:
+        """The error of values relative to the largest sum of |r|."""
+        return self._by_chain[2] if self.game.is_sparse else self._unmasked(0).rounding
+
     def current(self, agent: int) -> Evaluation:
         """Return what one agent's policy is worth and spends in its induced CMDP."""
         if self.game.is_sparse:
@@ -163,8 +168,7 @@ class JointPosition:
             return None
         length = total_weight(game.horizon, game.discount)
         rewards, costs = (length * largest_sizes(tables) for tables in (game.rewards, game.costs))
-        rounding = self._by_chain[2] if game.is_sparse else self._unmasked(0).rounding
-        return Underflow.behind(rounding, rewards=rewards, costs=costs)
+        return Underflow.behind(self.rounding, rewards=rewards, costs=costs)
 
     def forbidden(self, agent: int, constraint: int) -> Forbidden | None:
         """Return which actions no feasible deviation of one agent takes, or None where a budget is not hard."""

@@ -37,6 +37,7 @@ from cmpg.deadline import check_time
 from cmpg.errors import OutOfTimeError
 from cmpg.games.game import Objective, UpperBound
 from cmpg.games.local.loads import at_loads
+from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
@@ -88,6 +89,14 @@ class Relaxation:
         if self.objective is None:
             return np.zeros((1, *delay.shape[1:]))
         return np.asarray(delay * loads if self.objective is Objective.WELFARE else np.cumsum(delay, axis=-1))
+
+    @property
+    def least_reference(self) -> float:
+        """Φ of the reference, and its rounding taken off; and that of a difference from it."""
+        game, loss = self.game, np.abs(self.load_loss).max(axis=-1)
+        size = float(game.reward_sizes.sum() + loss.sum() * (game.horizon / len(loss)))
+        rounding = game.at(JointPolicy.reference(game.policy_shapes)).rounding + 4 * UNIT_ROUNDOFF
+        return game.reference_potential - rounding * size
 
     @cached_property
     def max_users(self) -> IntArray:
@@ -356,11 +365,12 @@ def local_bound(
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         value = float(position.values.sum()) if objective is Objective.WELFARE else position.rosenthal
-        dual, found = bound_near(Relaxation(game, objective), position, multipliers, value=value, steps=steps)
-        shift = 0.0 if objective is Objective.WELFARE else game.reference_potential
-    if not np.isfinite(dual.value - shift):
+        relaxation = Relaxation(game, objective)
+        dual, found = bound_near(relaxation, position, multipliers, value=value, steps=steps)
+        bound = dual.value if objective is Objective.WELFARE else dual.value - relaxation.least_reference
+    if not np.isfinite(bound):
         return None
-    return UpperBound(dual.value - shift, found, "common prices: every agent plans alone and pays for what it uses")
+    return UpperBound(bound, found, "common prices: every agent plans alone and pays for what it uses")
 
 
 def least_left(game: LocalGame, multipliers: FloatArray, *, fixed: bool) -> tuple[float, FloatArray]:
