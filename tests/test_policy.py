@@ -14,7 +14,7 @@ from cmpg.errors import FileError, PolicyError
 from cmpg.files.containers import read_fields
 from cmpg.files.policies import load_policy
 from cmpg.policy import CompactTable, JointPolicy
-from cmpg.scenarios import counting_congestion_game, grid_world, grid_world_local
+from cmpg.scenarios import counting_congestion_game, grid_world_local, spectrum
 from strategies import games, policies
 
 SHAPES = [(2, 3, 2), (2, 1, 4)]
@@ -297,7 +297,7 @@ def test_a_moved_policy_has_the_fingerprint_of_a_fresh_one():
 
 @pytest.mark.parametrize(
     "game",
-    [grid_world(), grid_world_local(), counting_congestion_game(num_agents=4)],
+    [spectrum(), grid_world_local(), counting_congestion_game(num_agents=4)],
     ids=lambda game: type(game).__name__,
 )
 def test_every_form_of_game_in_floats_reads_rationals_in_floats(game):

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -957,10 +958,11 @@ def test_options_may_stand_before_the_game():
     assert (record["agents"], record["horizon"]) == (3, 20)
 
 
-def completions(*words):
+def completions(*words, run=program):
     """What a shell offers for the last word."""
     line = {"_CMPG_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
-    return program(**line).out.split()
+    with patch.dict(os.environ, line):
+        return run().out.split()
 
 
 def test_a_shell_completes_commands_scenarios_files_and_options(tmp_path, monkeypatch):
@@ -969,11 +971,12 @@ def test_a_shell_completes_commands_scenarios_files_and_options(tmp_path, monkey
         (tmp_path / name).touch()
     (tmp_path / "chapter").mkdir()
     assert completions("cmpg", "so") == ["solve"]
-    assert completions("cmpg", "solve", "cha") == ["charging", "chapter/", "charm.json", "chart.npz"]
-    assert completions("cmpg", "solve", "charging", "--cap") == ["--capacity", "--capacity-kw"]
-    assert completions("cmpg", "scenarios", "sp") == ["spectrum"]
-    assert completions("cmpg", "solve", "spectrum", "--solver", "l") == ["lp"]
-    assert completions("cmpg", "solve", "chargin", "--cap") == []
+    here = partial(completions, run=cmpg)
+    assert here("cmpg", "solve", "cha") == ["charging", "chapter/", "charm.json", "chart.npz"]
+    assert here("cmpg", "solve", "charging", "--cap") == ["--capacity", "--capacity-kw"]
+    assert here("cmpg", "scenarios", "sp") == ["spectrum"]
+    assert here("cmpg", "solve", "spectrum", "--solver", "l") == ["lp"]
+    assert here("cmpg", "solve", "chargin", "--cap") == []
 
 
 def test_the_command_starts_without_what_is_heavy():

@@ -204,8 +204,8 @@ class InterruptedAt:
 def test_ctrl_c_keeps_the_incumbent_wherever_it_is_pressed(game):
     whole = InterruptedAt(0)
     assert whole.solve(game).certified
-    step = max(whole.calls // 60, 1)
-    for call in [*range(1, whole.calls, step), *range(max(whole.calls - 40, 1), whole.calls)]:
+    step = max(whole.calls // 30, 1)
+    for call in [*range(1, whole.calls, step), *range(max(whole.calls - 30, 1), whole.calls)]:
         result = InterruptedAt(call).solve(game)
         assert result.incumbent is not None, call
         assert result.status in (Status.INTERRUPTED, Status.CERTIFIED), call

@@ -135,16 +135,18 @@ def test_the_model_says_what_the_cmdp_says(build):
         assert total[f"cost_{j}"] - problem.cost_offsets[j] == pytest.approx(float(cost), abs=1e-9)
 
 
-def test_a_model_that_is_too_large_is_refused():
+def test_a_model_that_is_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("cmpg.interop.prism.MAX_COMMANDS", 100)
     cmdp = CMDP(
         transition=np.ones((1, 1, 2, 1)),
         reward=[[[0, 1]]],
         costs=np.zeros((0, 1, 1, 2)),
         thresholds=[],
         initial=[1.0],
-        horizon=500_001,
+        horizon=51,
     )
-    with pytest.raises(GameError, match="more than 1000000 commands"):
+    assert to_prism(replace(cmdp, horizon=50)).model
+    with pytest.raises(GameError, match="more than 100 commands"):
         to_prism(cmdp)
 
 
