@@ -55,6 +55,8 @@ class Target:
     least: float = 0.85
 
 
+FORMULAS = "tests/test_learning/test_formulas.py"
+
 TARGETS = (
     Target(
         "certificate",
@@ -165,18 +167,19 @@ TARGETS = (
             "tests/test_learning/test_learning_start.py",
         ),
     ),
-    Target("optimism", "cmpg/learning/optimism.py", ("tests/test_learning/test_optimism.py",)),
+    Target("optimism", "cmpg/learning/optimism.py", (FORMULAS, "tests/test_learning/test_optimism.py")),
     Target(
         "samples",
         "cmpg/learning/samples.py",
         (
+            FORMULAS,
             "tests/test_learning/test_simulator.py",
             "tests/test_learning/test_truncation.py",
         ),
     ),
-    Target("local model", "cmpg/learning/local/model.py", ("tests/test_learning/test_local_learning.py",)),
-    Target("truncation", "cmpg/learning/truncation.py", ("tests/test_learning/test_truncation.py",)),
-    Target("a priori bounds", "cmpg/learning/bounds.py", ("tests/test_learning/test_bounds.py",)),
+    Target("local model", "cmpg/learning/local/model.py", (FORMULAS, "tests/test_learning/test_local_learning.py")),
+    Target("truncation", "cmpg/learning/truncation.py", (FORMULAS, "tests/test_learning/test_truncation.py")),
+    Target("a priori bounds", "cmpg/learning/bounds.py", (FORMULAS, "tests/test_learning/test_bounds.py")),
     Target("Algorithm 3", "cmpg/paper/algorithm_3.py", ("tests/test_paper/test_algorithm_3.py",)),
     Target("Algorithm 4", "cmpg/paper/algorithm_4.py", ("tests/test_paper/test_algorithm_4.py",)),
 )

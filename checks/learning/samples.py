@@ -19,10 +19,13 @@ import numpy as np
 
 from checks import BUILD, evidence, fingerprint
 from checks.learning.runner import Record, read_results
+from cmpg.equilibrium.starts.min_cost import feasible_start
+from cmpg.equilibrium.starts.start import random_start
 from cmpg.games.game import Game
 from cmpg.learning.ascent import learn
 from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.outcome import LearnResult, judge
+from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.paper.runs import one_waits
@@ -52,6 +55,7 @@ class Row:
     epsilon: float
     run: Callable[[Game, float, np.random.Generator], LearnResult]
     seeds: int = 20
+    safe: bool = False  # nothing that was played may break a constraint
 
     @property
     def key(self) -> str:
@@ -75,6 +79,16 @@ def from_random(game: Game, epsilon: float, rng: np.random.Generator) -> LearnRe
     return learn(GameSimulator(game, rng=rng), epsilon=epsilon, delta=DELTA, start=start)
 
 
+def safely_by_map(game: Game, epsilon: float, rng: np.random.Generator) -> LearnResult:
+    """Safe exploration from a random feasible start, by a learner who has the map: which next states are possible."""
+    simulator = GameSimulator(game, rng=rng, reveal_support=True)
+    safe = feasible_start(game).policy
+    assert safe is not None
+    start = random_start(game, safe, rng=rng)
+    learner = safe_learner(simulator.known, epsilon=epsilon, pace=Pace(growth=0.5, first=1024))
+    return learn(simulator, epsilon=epsilon, delta=DELTA, start=start, learner=learner)
+
+
 def by_model(game: Game, epsilon: float, rng: np.random.Generator) -> LearnResult:
     """One model for all."""
     return learn_shared(GameSimulator(game, rng=rng), epsilon=epsilon, delta=DELTA)
@@ -95,6 +109,7 @@ ROWS = (
     Row("congestion game of 30, by counts", SHARED, lambda: counting_congestion_game(num_agents=30), 1.0, by_model, 3),
     Row("8 robots, sample floor", SHARED, lambda: robots(num_agents=8), 0.5, by_kernels, 3),
     Row("grid world", "Algorithm 2, authors' start", grid_world, 0.5, from_waiting),
+    Row("grid world, map known", "safe exploration, random feasible starts", grid_world, 0.5, safely_by_map, safe=True),
 )
 
 
@@ -104,7 +119,8 @@ def run_seed(row: Row, seed: int) -> Record:
     stream = np.random.SeedSequence(ENTROPY, spawn_key=(seed,))
     result = row.run(game, row.epsilon, np.random.default_rng(stream))
     seconds = time.perf_counter() - began
-    right = result.certified and judge(game, result).right(row.epsilon)
+    judged = judge(game, result)
+    right = result.certified and judged.right(row.epsilon) and not (row.safe and judged.unsafe_policies)
     return {"key": row.key, "seed": seed, "right": right, "samples": dict(result.samples), "seconds": seconds}
 
 
