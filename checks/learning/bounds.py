@@ -13,9 +13,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.special import logsumexp
 
 from checks import BUILD, fingerprint
 from checks.learning.runner import Record, read_results
@@ -26,7 +28,7 @@ from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.learning import optimism
-from cmpg.learning.confidence import Interval, binomial_interval, mean_ceiling, mixture_interval
+from cmpg.learning.confidence import Interval, binomial_interval, fixed_bets, mean_ceiling, mixture_interval
 from cmpg.learning.local.model import LocalModel
 from cmpg.learning.local.simulator import LocalKnown, LocalSamples, LocalSimulator
 from cmpg.learning.problem import InducedProblem
@@ -216,6 +218,45 @@ def run_missing(repeats: int, path: Path) -> None:
                 print(f"{name}, {share:g} of the length: {(chunk + 1) * CHUNK:,}", flush=True)
 
 
+BETS = """How many samples would other bets take, compared with the better of K bets at level K/δ? Samples fall with the
+square of the distance between mean and bound, so these are squared distances over those of `mean_ceiling`, for shares
+0.5, 0.1, 0.01 of 0/1 values, 256, 4,096 and 65,536 of them, and δ of 1e-3, 1e-6, 1e-9: least, median and largest. The
+*mixture* of all K bets is another valid bound, with Σ_k W_k/K at level 1/δ; the *best bet in hindsight* at level 1/δ is
+none: no bets that are fixed beforehand can save more."""
+
+
+def wealth(bound: float, frequency: float, number: int, bet: FloatArray) -> FloatArray:
+    """ln W_θ(q) of Lemma 1 for values 0 and 1, the largest of which is 1, by bets [K]."""
+    lost, won = np.log1p(-bet), np.log(1 - bet + bet / (1 - bound))
+    return np.asarray(number * (frequency * lost + (1 - frequency) * won))
+
+
+def least_bound(reached: Callable[[float], bool], frequency: float) -> float:
+    """Bisect for the least bound at which the wealth is enough."""
+    low, high = frequency, 1 - 1e-12
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def bet_savings() -> list[str]:
+    """Return the rows of a table: what a mixture takes, and what the best bet in hindsight would."""
+    ratios = []
+    for share, number, delta in product((0.5, 0.1, 0.01), (256, 4096, 65536), (1e-3, 1e-6, 1e-9)):
+        ones, level = round(share * number), -np.log(delta)
+        seen, often, bets = np.array([0.0, 1.0]), np.array([number - ones, ones]), fixed_bets(number, delta)
+        frequency, grown = ones / number, partial(wealth, frequency=ones / number, number=number)
+        now = float(mean_ceiling(seen, often, most=1.0, delta=delta)) - frequency
+        mixed = least_bound(lambda q: logsumexp(grown(q, bet=bets)) >= level + np.log(len(bets)), frequency)  # noqa: B023
+        single = np.geomspace(0.999, 1e-4, 150)
+        best = least_bound(lambda q: grown(q, bet=single).max() >= level, frequency)  # noqa: B023
+        ratios.append([((bound - frequency) / now) ** 2 for bound in (mixed, best)])
+    names = ("mixture of all bets", "best bet in hindsight")
+    columns = zip(names, np.array(ratios).T, strict=True)
+    return [f"| {name} | {min(each):.2f} | {np.median(each):.2f} | {max(each):.2f} |" for name, each in columns]
+
+
 def page(records: Sequence[Record]) -> str:
     """Return the page, of what is done."""
     lines = ["| bound | repeats | misses | rate | negative control: repeats | misses | rate |", "|" + " --- |" * 7]
@@ -229,7 +270,8 @@ def page(records: Sequence[Record]) -> str:
     rows = ["| S, A, H | N | box | without | times smaller |", "|" + " --- |" * 5]
     for states, actions, horizon, count, box, draws in (each["gaps"] for each in records if "gaps" in each):
         rows.append(f"| {states}, {actions}, {horizon} | {count:,} | {box:.3g} | {draws:.3g} | {box / draws:.1f} |")
-    return "\n\n".join([HEAD, "\n".join(lines), GAPS, "\n".join(rows)]) + "\n"
+    bets = ["| samples, compared | least | median | largest |", "|" + " --- |" * 4, *bet_savings()]
+    return "\n\n".join([HEAD, "\n".join(lines), GAPS, "\n".join(rows), BETS, "\n".join(bets)]) + "\n"
 
 
 def _tally(missed: Sequence[int]) -> list[str]:

@@ -429,13 +429,14 @@ def test_a_cut_counting_game_is_weighed_and_shifted_alike():
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0, 1e9])
-def test_the_number_of_steps_is_the_least_that_its_shares_allow(epsilon):
+@pytest.mark.parametrize("left", [(4.0, 5.0), (0.5, -0.5)])
+def test_the_number_of_steps_is_the_least_that_its_shares_allow(epsilon, left):
+    """Thresholds leave so much above the least costs; where that is nothing, the range of the cost counts."""
     true = discounted()
+    true = true.with_thresholds(np.array(left) + 5.0 * true.costs.min(axis=(1, 2, 3, 4)))
     ranges = 5.0 * np.ptp(true.rewards.reshape(2, -1), axis=1).max()
-    costs, room = (
-        5.0 * np.ptp(true.costs.reshape(2, -1), axis=1),
-        true.thresholds - 5.0 * true.costs.min(axis=(1, 2, 3, 4)),
-    )
+    costs = 5.0 * np.ptp(true.costs.reshape(2, -1), axis=1)
+    room = np.array([each if each > 0 else cost for each, cost in zip(left, costs, strict=True)])
 
     def enough(steps):
         tails = 0.8**steps * costs <= epsilon / 16 * room / max(ranges, epsilon)
