@@ -639,3 +639,17 @@ def test_orders_of_safe_exploration_are_their_formulas():
             theory.bounds_table(
                 simulator().known, slater=0.3, epsilon=0.5, delta=0.1, margin=margin, potential_range=total
             )
+
+
+@pytest.mark.parametrize("reward", [1e-9, 0.0])
+def test_rows_of_a_shared_model_are_never_further_off_than_two(reward):
+    ends = np.array([0.0, 1.0])
+    free = replace(
+        simulator().known,
+        reward_bounds=np.broadcast_to(reward * ends, (2, 1, 2)),
+        cost_bounds=np.broadcast_to(1e-9 * ends, (2, 1, 2)),
+    )
+    rows = theory.bounds_table(free, slater=0.3, epsilon=0.5, delta=0.1).rows
+    (shared,) = (row for row in rows if row.algorithm == theory.SHARED)
+    logs = math.log(2**3 - 2) + math.log(3 * 6 * 2 / 0.1)
+    assert dict(shared.constants)["N"] == math.ceil(2 * logs / 2.0**2)

@@ -71,7 +71,7 @@ def steps_for(game: Game, epsilon: float) -> int:
         allowed = COST_SHARE * epsilon * budgets / max(float(cut.reward_tails.max()), epsilon)
         shares += list(cut.cost_tails / np.where(allowed > 0, allowed, 1.0))
     most = max(shares)
-    return 1 if most <= 1 or discount == 0 else max(ceil(log(most) / -log(discount)), 1)
+    return 1 if most <= 1 or discount == 0 else ceil(log(most) / -log(discount))
 
 
 def steps_until_rounding(game: Game) -> int:
