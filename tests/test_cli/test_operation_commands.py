@@ -18,7 +18,7 @@ def morning(tmp_path_factory):
 
 def test_a_plan_is_made_again_from_its_folder_and_again_from_that(morning, tmp_path):
     seen = tmp_path / "now.csv"
-    seen.write_text("agent,state\ncar 1 at P-02,0\n3,7.0\ncar 5 at P-06,left\n")
+    seen.write_text("agent,state\ncar 1,0\n3,7.0\ncar 5 at P-06,left\n")
     noon, late = tmp_path / "noon", tmp_path / "late"
     done = cmpg("replan", morning, "--at", "11:00", "--observed", seen, "--spent", "0.1", "--out", noon)
     assert done.code == 0, done.err
@@ -69,6 +69,7 @@ def test_wrong_words_of_a_new_plan_are_explained(morning, tmp_path):
         ("agent,state\n", ["--at", "9 o'clock"], "a time such as 00:00 or 23:00"),
         ("who,what\n", ["--at", "9"], "agent, state are required"),
         ("agent,state\nbo,1\n", ["--at", "9"], "there is no agent 'bo'"),
+        ("agent,state\ncar,1\n", ["--at", "9"], "line 2: 24 agents begin with 'car'; give a name such as 'car 0 at P-01'"),
         ("agent,state\n1,1000\n", ["--at", "9"], "it needs between 0 and"),
         ("agent,state\n1,full\n", ["--at", "9"], "has no state 'full'"),
         ("agent,state\n1\n", ["--at", "9"], "line 2: an agent and its state are required"),

@@ -115,8 +115,18 @@ def test_an_incident_closes_a_link():
     assert later.result.game.at(later.result.policy).load_probabilities()[1:, :, busiest].sum() == 0
     with pytest.raises(GameError, match="there is no resource"):
         Closure(game, "the moon", at=1)
-    with pytest.raises(GameError, match="the first action of an agent uses it"):
+    with pytest.raises(GameError, match="a state in which every action uses it"):
         Closure(cmpg.scenarios.robots(num_agents=2), 0, at=1)(1, {})
+
+
+def test_platoons_on_a_closed_path_take_an_open_one():
+    game = cmpg.scenarios.routing(mode="static", vehicles=1000)
+    plan = cmpg.solve(game, epsilon=1e-3)
+    link = game.all_resource_names.index("1→2")
+    assert game.at(plan.policy).load_probabilities()[0, 0, link] < 1
+    later = plan.replan(at=0, game=Closure(game, "1→2", at=0)(0, {}))
+    assert later.result.certified
+    assert later.result.game.at(later.result.policy).load_probabilities()[0, 0, link] == 1
 
 
 def test_some_agents_alone_keep_their_names_and_units():

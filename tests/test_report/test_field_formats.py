@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,18 @@ def test_a_plan_of_robots_begins_at_the_starts_and_moves_one_cell_at_a_time(robo
     assert int(head["makespan"]) == len(steps) - 1
     arrivals = [max([h + 1 for h, row in enumerate(cells) if row[i] != cells[-1][i]], default=0) for i in range(4)]
     assert (int(head["soc"]), int(head["makespan"])) == (sum(arrivals), max(arrivals))
+
+
+def test_a_move_after_the_last_step_that_counts_is_no_part_of_a_plan():
+    """At the last step every action is worth the same: this robot leaves its goal there."""
+    game = cmpg.scenarios.robots(num_agents=1, horizon=30, success=1.0)
+    result = cmpg.solve(game)
+    state, away = game.legend.goals[0], [name != "stay" for name in game.legend.actions].index(True)
+    policy = result.policy[0].copy()
+    policy[-1, state] = np.eye(policy.shape[2])[away]
+    moved = replace(result, incumbent=replace(result.incumbent, policy=result.policy.replace(0, policy)))
+    assert document(moved, "mapf") == document(result, "mapf")
+    assert "solved=1" in document(moved, "mapf")
 
 
 def test_schedules_of_robots_have_coordinates(robots):

@@ -147,6 +147,7 @@ def test_requested_energy_and_other_columns_are_read(tmp_path):
     path.write_text("Start;End;kWh;Charger\n2024-01-02 08:00:00;2024-01-02 12:00:00;7,5;P\n")
     columns = "arrival=Start; departure=End; energy=kWh; station=Charger"
     (car,) = charging_day(sessions=path, columns=columns).sessions
+    assert charging_day(sessions=path, columns=columns.replace(";", ",")).sessions == (car,)
     assert (car.energy, car.station, car.arrival.hour) == (7.5, "P", 8)
     with pytest.raises(FileError, match=r"the columns are: Start, End, kWh, Charger; missing: arrival, .* `columns`"):
         charging(sessions=path)

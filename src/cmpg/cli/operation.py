@@ -183,6 +183,8 @@ def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
     """Read agents and states; a need that no state has is taken as the next larger one, and that is said."""
     import csv
 
+    from cmpg.errors import CMPGError
+    from cmpg.report.tables import agent_index
     from cmpg.scenarios.readers.text import read_lines
 
     lines = [line for line in read_lines(path) if line.text.strip()]
@@ -200,9 +202,11 @@ def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
         if len(row) < 2:
             raise line.error("an agent and its state are required.")
         agent, word = (cell.strip() for cell in row[:2])
-        name = game.names.agent(int(agent)) if agent.isdecimal() and int(agent) < game.num_agents else agent
-        if name not in known:
-            raise line.error(f"there is no agent {agent!r}; the first is {next(iter(known))}.")
+        names = tuple(known)[: game.num_agents if agent.isdecimal() else None]  # newcomers have no numbers yet
+        try:
+            name = names[agent_index(names, agent)]
+        except CMPGError as error:
+            raise line.error(str(error)) from None
         if word == LEFT:
             found.left.append(name)
             continue

@@ -37,7 +37,7 @@ MEANINGS = {
     "base_load": "What other loads take of the capacity, in kW: a number, one per transformer, or a CSV file.",
     "capacity": "Number of cars a transformer can charge at once.",
     "capacity_kw": "The same in kW: a number, one per transformer, or a CSV file by time of day (from, kw).",
-    "columns": "Columns of the session file under other names: arrival=start,departure=end.",
+    "columns": "Columns of the session file under other names: arrival=Start,departure=End.",
     "currency": "What prices are in, such as EUR.",
     "cost_at": "When a crowd costs: 'every step' or 'first step'.",
     "day": "Date, such as 2019-06-12; the busiest day if omitted.",

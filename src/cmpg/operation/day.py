@@ -96,7 +96,8 @@ class Arrivals:
 class Closure:
     """News of a day on which a resource is closed from a step on, as a link by an incident.
 
-    From then on an action that would use it does what the first action does there: to wait, to stay, to idle.
+    From then on an action that would use it does what the first action does there that does not use it: to wait, to
+    stay, to idle, or to take the first open path.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ class Closure:
         return self.game.with_agents([closed[id(agent)] for agent in self.game.agents])
 
     def _agent(self, agent: LocalAgent) -> LocalAgent:
-        first = np.arange(agent.num_states).repeat(agent.num_actions) * agent.num_actions
+        pairs = np.arange(agent.num_states * agent.num_actions)  # of a state and an action
         every = range(self.game.horizon)
         moves, uses = ([each[h if len(each) > 1 else 0] for h in every] for each in (agent.transition, agent.uses))
         rewards = np.array(np.broadcast_to(agent.reward, (len(every), *agent.reward.shape[1:])))
@@ -144,10 +145,12 @@ class Closure:
             costs = np.array(np.broadcast_to(costs, (len(costs), len(every), *costs.shape[2:])))
         for h in range(self.at, len(every)):
             shut = np.asarray(uses[h][:, [self._resource]].toarray()[:, 0] > 0)
-            if shut[first].any():
+            table = shut.reshape(agent.num_states, agent.num_actions)
+            if table.all(axis=1).any():
                 name = self.game.all_resource_names[self._resource]
-                raise GameError(f"{name} cannot be closed: the first action of an agent uses it.")
-            rows = np.where(shut, first, np.arange(len(first)))
+                raise GameError(f"{name} cannot be closed: an agent has a state in which every action uses it.")
+            instead = pairs // agent.num_actions * agent.num_actions + table.argmin(axis=1).repeat(agent.num_actions)
+            rows = np.where(shut, instead, pairs)
             moves[h], uses[h] = moves[h][rows], uses[h][rows]
             rewards[h] = rewards[h].reshape(-1)[rows].reshape(rewards[h].shape)
             if costs is not None:

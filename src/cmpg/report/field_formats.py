@@ -77,7 +77,8 @@ def _plan(result: Result) -> str:
     """Return the likeliest plan of all robots."""
     legend = game_of(result).names.legend
     ways = _by_agent(rows_of(result, "plan"), legend.agent)
-    cells = [[(row["x"], row["y"]) for row in way] for way in ways]
+    # Rewards are of the steps, so a robot may do anything in the last one: where it is after that says nothing.
+    cells = [[(row["x"], row["y"]) for row in way[:-1]] for way in ways]
     goals = [legend.places[goal] for goal in legend.goals]
     costs = [_arrival(way, goal) for way, goal in zip(cells, goals, strict=True)]
     solved = all(cost is not None for cost in costs) and not collisions_of(cells)

@@ -571,12 +571,23 @@ def decisions_summary(
 
 def found_agent(game: Game, word: str) -> int:
     """Return the agent of a name, of a name's beginning if there is only one, or of a number."""
-    names = game.names.all_agents(game.num_agents)
+    return agent_index(game.names.all_agents(game.num_agents), word)
+
+
+def agent_index(names: Sequence[str], word: str) -> int:
+    """Return which of the names is meant by a name, by the beginning of only one, or by a number.
+
+    Examples
+    --------
+    >>> agent_index(("car 1 at P-02", "car 10 at P-11"), "car 1")
+    0
+    """
     if word in names:
         return names.index(word)
     begins = [i for i, name in enumerate(names) if name.startswith(word)]
-    if len(begins) == 1:
-        return begins[0]
+    whole = [i for i in begins if not names[i][len(word)].isalnum()]  # car 1 is not meant to be car 10
+    if len(whole) == 1 or len(begins) == 1:
+        return (whole or begins)[0]
     if word.isdecimal() and int(word) < len(names):
         return int(word)
     several = f"{len(begins)} agents begin with {word!r}" if begins else f"there is no agent {word!r}"

@@ -216,7 +216,8 @@ def _translation(
     """Return what was read, rounded and assumed, in vehicles."""
     count, (pairs, few) = len(city.origins), city.small
     dropped = f"; {counted(pairs, 'pair')} with {few:,.0f} vehicles in all dropped" if pairs else ""
-    carried = f"{count} of {vehicles:g} vehicles, {count * vehicles:,.0f} in all"
+    span = f"{min(offered)} to {max(offered)}" if min(offered) < max(offered) else f"{max(offered)}"
+    carried = f"{count:,} of {vehicles:g} vehicle{'s' * (vehicles != 1)}, {count * vehicles:,.0f} in all"
     return (
         ("read", f"{network_words(city.network)}; {city.trips:,.0f} vehicles between its nodes"),
         ("platoons", f"{carried}, each pair of nodes rounded to whole ones{dropped}"),
@@ -227,8 +228,8 @@ def _translation(
         ),
         (
             "paths",
-            f"{min(offered)} to {max(offered)} for each pair, those that {ROUNDS} iterations of the Frank-Wolfe "
-            "method find; what is proved is about these",
+            f"{span} for each pair, found by {ROUNDS} iterations of the Frank-Wolfe method; what is proved is about "
+            "these",
         ),
         *([] if tolls is None else [("tolls", f"{tolls}, in minutes, added to what a path costs its users")]),
         ("assumed", f"{unit_words(city.network, minutes)}; {UNREAD}"),

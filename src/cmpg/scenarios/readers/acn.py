@@ -19,6 +19,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -121,7 +122,8 @@ def read_sessions(
 def _given_columns(columns: Mapping[str, str] | str | None) -> dict[str, str]:
     """Return what the user calls the columns."""
     if isinstance(columns, str):
-        pairs = [part.partition("=") for part in columns.split(";") if part.strip()]
+        # A comma separates only in front of the next "name=", as columns may have commas in their names.
+        pairs = [part.partition("=") for part in re.split(r";|,(?=\s*\w+\s*=)", columns) if part.strip()]
         columns = {name.strip(): column.strip() for name, _, column in pairs}
     given = dict(columns or {})
     if set(given) - set(COLUMNS) or not all(given.values()):
