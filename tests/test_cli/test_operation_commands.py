@@ -69,7 +69,7 @@ def test_wrong_words_of_a_new_plan_are_explained(morning, tmp_path):
         ("agent,state\n", ["--at", "9 o'clock"], "a time such as 00:00 or 23:00"),
         ("who,what\n", ["--at", "9"], "agent, state are required"),
         ("agent,state\nbo,1\n", ["--at", "9"], "there is no agent 'bo'"),
-        ("agent,state\ncar,1\n", ["--at", "9"], "line 2: 24 agents begin with 'car'; give a name such as 'car 0 at P-01'"),
+        ("agent,state\ncar,1\n", ["--at", "9"], "line 2: 24 agents begin with 'car'; give a name such as"),
         ("agent,state\n1,1000\n", ["--at", "9"], "it needs between 0 and"),
         ("agent,state\n1,full\n", ["--at", "9"], "has no state 'full'"),
         ("agent,state\n1\n", ["--at", "9"], "line 2: an agent and its state are required"),

@@ -411,6 +411,18 @@ def test_charging_opens_at_the_busiest_hour_on_every_tab_in_the_same_words(page_
     assert page.run("document.querySelector('#view figcaption, #view .where').textContent").count(f"at {at}") == 1
 
 
+def test_a_phone_shows_the_names_of_cars_whole(runs, another_browser, tmp_path):
+    """Real stations have longer names than the sample's."""
+    page = tmp_path / "page.html"
+    page.write_text((runs / "charging" / "report.html").read_text().replace(" at P-", " at CA-3-"))
+    another_browser.look(width=390)
+    another_browser.open(page)
+    another_browser.until("document.querySelectorAll('.hours tbody th').length === 24")
+    cut = "[...document.querySelectorAll('.hours th')].filter((each) => each.scrollWidth > each.clientWidth).length"
+    assert another_browser.run(cut) == 0
+    another_browser.look()
+
+
 def test_a_fleet_is_drawn_with_a_colour_of_its_own_for_every_robot(page_of):
     page = page_of("robots")
     show(page, "policy")

@@ -266,6 +266,7 @@ nav ul { padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; list-sty
 figure { max-width: 100%; }
 figure svg { width: 100%; height: auto; background: #fff; border-radius: 4px; padding: 4px; }
 figure svg text { fill: #111; }
+@media (prefers-color-scheme: dark) { figure svg { filter: invert(0.88) hue-rotate(180deg); } }
 table { background: var(--panel); border: 1px solid var(--rule); border-radius: 8px; }
 th, td { text-align: left; vertical-align: top; white-space: normal; }
 tr > :first-child { position: static; }

@@ -101,7 +101,7 @@ MAX_CONSTRAINTS = 4
 VIEW_WORDS = {
     "grid": "Shade: the probability that the agent stands there at this step. Arrows: where it goes from there. A "
     "fleet is first shown as a whole, each agent in its colour: as it is expected, and in one run, drawn at random.",
-    "network": "Width: the expected load at this step. Protected links are orange, and red above what they bear.",
+    "network": "Width: the expected load at this step. Protected links are orange, and red above what they can carry.",
     "loads": "The expected load against the capacity, how likely each load is in the chosen hour, and who causes it.",
     "tables": "The probability of each action at this step.",
 }

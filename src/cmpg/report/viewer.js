@@ -155,7 +155,7 @@ function startViewer(view, find, first = view.first || 0) {
     const top = order[order.length - 1], busiest = used.size ? `busiest: ${name(top)}, ${chance(used.get(top))} ${escape(view.words.agent)}s` : "nobody is on the way";
     const words = ends
       ? (uses.length ? uses.map(([e, p]) => `${name(e)} ${chance(p)}`).join("; ") : "uses no link at this step") + "<br>dashed ring: origin; ring: destination"
-      : [busiest, careful.size ? `protected: ${view.protected.map((e) => `${name(e)} ${chance(used.get(e) || 0)}`).join("; ")} (each bears ${view.limit})` : "no link is protected"].join("<br>");
+      : [busiest, careful.size ? `protected: ${view.protected.map((e) => `${name(e)} ${chance(used.get(e) || 0)}`).join("; ")} (each can carry ${view.limit})` : "no link is protected"].join("<br>");
     return panel(title, svg(wide, tall, title, parts.join("") + labels.join("")), words);
   }
 
@@ -178,7 +178,8 @@ function startViewer(view, find, first = view.first || 0) {
     heights.forEach((value, i) => {
       const colour = above(i) ? "var(--series-6)" : "var(--series-1)", faint = chosen === null || chosen === i ? 1 : 0.45;
       parts.push(`<rect x="${left + i * step + step * 0.12}" y="${y(value)}" width="${step * 0.76}" height="${base - y(value)}" fill="${colour}" opacity="${faint}"/>`);
-      if (i % every === 0) parts.push(`<text class="quiet-text" x="${left + (i + 0.5) * step}" y="${base + 3.6}" font-size="3" text-anchor="middle">${escape(names[i])}</text>`);
+      const x = left + (i + 0.5) * step, half = 0.8 * String(names[i]).length; // a letter is about 1.6 wide: the last name must not be cut
+      if (i % every === 0) parts.push(`<text class="quiet-text" x="${Math.min(x, width - half)}" y="${base + 3.6}" font-size="3" text-anchor="middle">${escape(names[i])}</text>`);
     });
     if (limits.length) parts.push(`<path class="limit" fill="none" d="M${left},${limits.map((limit, i) => `${y(limit)}H${left + (i + 1) * step}`).join("V")}"/>`);
     parts.push(`<path class="axis" d="M${left},${base}H${width}"/>`);
@@ -188,7 +189,8 @@ function startViewer(view, find, first = view.first || 0) {
   function heatMap(step) {
     const now = (h) => (h === step ? ' class="now"' : "");
     const apart = Math.ceil(view.steps.length / 4), groups = Math.ceil(view.steps.length / apart);
-    const head = [...Array(groups).keys()].map((g) => `<th scope="colgroup" colspan="${Math.min(apart, view.steps.length - g * apart)}">${escape(view.steps[g * apart])}</th>`).join("");
+    const span = (g) => Math.min(apart, view.steps.length - g * apart); // a last group of few columns has no place for a name
+    const head = [...Array(groups).keys()].map((g) => `<th scope="colgroup" colspan="${span(g)}">${2 * span(g) < apart ? "" : escape(view.steps[g * apart])}</th>`).join("");
     const rows = view.agents.map((name, i) => {
       const cells = view.uses[i].map((uses, h) => {
         const p = uses.reduce((sum, [, part]) => sum + part, 0);
@@ -196,7 +198,8 @@ function startViewer(view, find, first = view.first || 0) {
       });
       return `<tr><th scope="row" title="${escape(name)}">${escape(name)}</th>${cells.join("")}</tr>`;
     });
-    return `<table class="hours"><thead><tr><th></th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
+    const letters = Math.max(...view.agents.map((name) => name.length)); // a phone shows names whole
+    return `<table class="hours" style="--letters:${letters}"><thead><tr><th></th>${head}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
   }
 
   function amount(users) {

@@ -216,13 +216,15 @@ def options_words(run: FinishedRun) -> str:
     --------
     >>> from cmpg.scenarios import Origin
     >>> from types import SimpleNamespace
-    >>> options_words(SimpleNamespace(origin=Origin("charging", {"sessions": "data/june.csv", "capacity": 8})))
-    'sessions june.csv, capacity 8'
+    >>> given = {"sessions": "data/june.csv", "timezone": "Europe/Zurich", "capacity": 8}
+    >>> options_words(SimpleNamespace(origin=Origin("charging", given)))
+    'sessions june.csv, timezone Europe/Zurich, capacity 8'
     """
-    given = [
-        f"{SPOKEN.get(name, name).replace('_', '-')} {_plain(value)}" for name, value in run.origin.options.items()
-    ]
-    return ", ".join(re.sub(r"[^ ]*[/\\\\]", "", each) for each in given)
+    words = []
+    for name, value in run.origin.options.items():
+        shown = _plain(value) if name == "timezone" else re.sub(r"[^ ]*[/\\\\]", "", str(_plain(value)))
+        words.append(f"{SPOKEN.get(name, name).replace('_', '-')} {shown}")
+    return ", ".join(words)
 
 
 EPISODES, AGENT_STEPS = 4_000, 2_000_000

@@ -95,7 +95,7 @@ def charging(
         The smallest rate at which a car can charge, in kW; it charges at multiples of that up to its power. If omitted,
         cars of one power charge at that or not at all.
     capacity
-        How many cars each transformer bears at once: one number for all, or one per transformer.
+        How many cars each transformer can charge at once: one number for all, or one per transformer.
     capacity_kw
         The same in kW, instead: one number, one per transformer, or a CSV file of what is left for cars by the time of
         the day, beside solar power or other loads: columns `from` and `kw`, or one for each transformer.
@@ -353,8 +353,8 @@ def _drawn_crowd(
     note = (
         "drawn",
         f"{num_agents:,} cars from the {own} of the day, with replacement (seed {seed}); capacities times {factor:.6g} "
-        f"(transformers bear {_range(capacities)} cars at once), load price {load_price:g} divided by that; thresholds "
-        "as they are",
+        f"(transformers can charge {_range(capacities)} cars at once), load price {load_price:g} divided by that; "
+        "thresholds as they are",
     )
     return CrowdGame(
         kinds=tuple(kinds[k] for k in kept),

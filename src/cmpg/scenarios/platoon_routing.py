@@ -247,8 +247,8 @@ def routing(
         "steps": platoons are drawn, and drive link by link. "static": all trips of the table travel, each platoon
         chooses one path at once, and nothing is drawn; no link is protected unless named.
     limit, threshold
-        A protected link bears `limit` platoons at a time; the expected excess, summed over steps and links, is at most
-        `threshold`.
+        A protected link can carry `limit` platoons at a time; the expected excess, summed over steps and links, is at
+        most `threshold`.
     vehicles
         In a platoon; 3000 where it is left out, and 100 in static mode.
     waiting, late
