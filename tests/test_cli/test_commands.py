@@ -1009,3 +1009,15 @@ def test_restarts_find_the_same_wherever_they_run(tmp_path):
         assert json.loads(cmpg(*words, *where).out) == alone
     refused = cmpg(*words, "--backend", "mpi")
     assert (refused.code, "one of loky, threads, dask, ray" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "random"),
+    [
+        (["counter-example", "--seed", "1"], True),
+        (["robots", "--agents", "2", "--horizon", "6", "--seed", "1"], False),
+        (["robots", "--agents", "2", "--horizon", "6", "--seed", "1", "--restarts", "2"], True),
+    ],
+)
+def test_a_seed_that_has_drawn_the_agents_breaks_no_ties_of_a_single_run(arguments, random):
+    assert json.loads(cmpg("solve", *arguments, "--json").out)["settings"]["random_ties"] is random

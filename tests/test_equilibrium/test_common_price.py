@@ -380,3 +380,11 @@ def test_no_mixture_of_deterministic_policies_gains(constraints, agents, horizon
     idle = always(game, 0)
     gains = [best_deviation(game, idle, agent) - followed(game, idle)[0][agent] for agent in range(agents)]
     assert max(gains) > 0.1
+
+
+@pytest.mark.parametrize(("agents", "threshold", "rounds"), [(20, 300.0, 22), (40, 700.0, 20)])
+def test_steps_grow_where_agents_hardly_answer_to_prices(agents, threshold, rounds):
+    """With steps in proportion to what is missing, these searches take 27 and 23 rounds."""
+    priced = CommonPrice()(crossing(agents, thresholds=[threshold]))
+    assert priced.slack < 1e-9 * threshold
+    assert len(priced.trace) <= rounds

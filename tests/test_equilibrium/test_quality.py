@@ -124,7 +124,7 @@ def test_the_load_that_pays_best_is_found_in_convex_and_in_other_tables(seed, co
     assert relaxation._is_convex or not convex
     found = relaxation._most_profitable(loss, prices)
     for h, e in np.ndindex(prices.shape):
-        table = loss[h % len(loss), e]
+        table = loss[relaxation._curves.of[h % len(relaxation._curves.of), e]]
         profits = [prices[h, e] * load - table[load] for load in range(agents + 1)]
         assert profits[found[h, e]] == max(profits)
 

@@ -27,7 +27,7 @@ Delta = Annotated[float, typer.Option(help="Allowed probability of failure.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Certify in exact rational arithmetic (small games).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Seed = Annotated[
-    int | None, typer.Option(min=0, metavar="<int>", help="Random seed for agents, starts and tie-breaking.")
+    int | None, typer.Option(min=0, metavar="<int>", help="Random seed of drawn agents; else of starts and ties.")
 ]
 
 JobsNumber = Annotated[

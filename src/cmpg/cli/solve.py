@@ -237,6 +237,7 @@ def solve(
         improve=_named("improve", improve),
         deadline=time.monotonic() + (np.inf if time_limit is None else finite("time-limit", time_limit)),
         seed=0 if seed is None and restarts > 1 else seed,
+        draws_agents="seed" in target.origin(seed=seed).options,
         allow_rounding=finite("allow-rounding", allow_rounding),
     )
     with ProgressLine("building the game") as progress:
@@ -343,7 +344,13 @@ class _Request:
     improve: PairMoves | None
     deadline: float  # on the clock of time.monotonic
     seed: int | None
+    draws_agents: bool  # whether the game was drawn by the seed
     allow_rounding: float
+
+    @property
+    def rng(self) -> int | None:
+        """The seed of starts and ties: none for one run of a game whose agents it has drawn already."""
+        return None if self.draws_agents and self.restarts.count == 1 else self.seed
 
     @property
     def seconds_left(self) -> float:
@@ -396,7 +403,7 @@ def _solved(game: Game | CVaRGame, request: _Request, reporter: _Reporter, *, se
         restarts=request.restarts,
         improve=request.improve,
         time_limit=request.seconds_left,
-        rng=request.seed,
+        rng=request.rng,
         on_progress=reporter.show,
     )
     reporter.conclude(result)

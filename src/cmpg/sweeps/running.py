@@ -67,16 +67,23 @@ class _Task:
         drawn = self.options.get(SEED)
         return 0 if drawn is None and self.restarts > 1 else drawn
 
-    def built(self, **changed: Any) -> Game:
-        options = {**self.options, **changed}
+    @property
+    def rng(self) -> int | None:
+        """The seed of starts and ties: none for one run of a game whose agents it has drawn already."""
+        return None if self.draws_agents and self.restarts == 1 else self.seed
+
+    @property
+    def draws_agents(self) -> bool:
+        """Whether the game has a use for a seed."""
         if isinstance(self.builder, str):
-            named = scenario(self.builder)
-            build, known = named.build, set(named.options)
-        else:
-            build, parameters = self.builder, inspect.signature(self.builder).parameters
-            known = {SEED} if any(each.kind is each.VAR_KEYWORD for each in parameters.values()) else set(parameters)
-        # A seed that the game has no use for is that of `solve` alone.
-        return build(**{name: value for name, value in options.items() if name != SEED or SEED in known})
+            return SEED in scenario(self.builder).options
+        parameters = inspect.signature(self.builder).parameters
+        return SEED in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+    def built(self, **changed: Any) -> Game:
+        build = scenario(self.builder).build if isinstance(self.builder, str) else self.builder
+        options = {**self.options, **changed}
+        return build(**{name: value for name, value in options.items() if name != SEED or self.draws_agents})
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +224,7 @@ def _run(task: _Task) -> _Outcome:
     shown = {name: task.options[name] for name in task.swept}
     try:
         game = task.built()
-        result = uninterrupted(solve(game, epsilon=task.epsilon, restarts=Restarts(task.restarts), rng=task.seed))
+        result = uninterrupted(solve(game, epsilon=task.epsilon, restarts=Restarts(task.restarts), rng=task.rng))
         with tempfile.TemporaryDirectory() as temporary:
             inside = Path(temporary) / "run"
             name = task.builder if isinstance(task.builder, str) else task.builder.__name__

@@ -58,6 +58,9 @@ LARGEST_STEP = 8.0
 SMALLEST_STEP = 1.03
 """Once the largest step is as small as this, the multipliers are as good as they get."""
 
+UNMOVED = 0.5
+"""Where more than this share of what was missing is still missing after a change, the next one is twice as large."""
+
 LAST_ROUNDS = 200
 """Rounds of moves at most until the agents are taken to be at rest."""
 
@@ -382,7 +385,8 @@ def _steered(search: _Search, begin: _Priced) -> _Priced:
     """Change the multipliers by how much of each threshold is used, let all agents move once, and so on."""
     position, multipliers = begin.position, begin.multipliers
     largest = np.full(len(multipliers), np.log(LARGEST_STEP))
-    before = np.zeros(len(multipliers))
+    before, step = np.zeros(len(multipliers)), np.zeros(len(multipliers))
+    factor = np.ones(len(multipliers))  # of the step, where agents hardly answer to prices
     quiet = False
     for _ in range(ROUNDS):
         used = search.used(position)
@@ -390,9 +394,12 @@ def _steered(search: _Search, begin: _Priced) -> _Priced:
             break
         # Steps in log λ, so that λ stays positive; a change of sign has passed the target, and halves the step.
         change = np.log(np.maximum(used / AIM, NEGLIGIBLE))
-        largest = np.where(change * before < 0, largest / 2, largest)
-        multipliers = multipliers * np.exp(np.clip(change, -largest, largest))
-        before = change
+        passed = change * before < 0
+        largest = np.where(passed, np.where(factor > 1, np.abs(step), largest) / 2, largest)
+        unmoved = (before != 0) & (np.abs(change) > UNMOVED * np.abs(before))
+        factor = np.where(passed, 1.0, np.where(unmoved, 2.0 * factor, factor))
+        before, step = change, np.clip(factor * change, -largest, largest)
+        multipliers = multipliers * np.exp(step)
         moved = search.rest_at(position, multipliers, rounds=1, worth=COARSE)
         quiet, position = moved is position, moved
     return _Priced(position, multipliers)

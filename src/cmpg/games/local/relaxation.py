@@ -36,7 +36,6 @@ from cmpg.cmdp.planning import certain_rows, maximise
 from cmpg.deadline import check_time
 from cmpg.errors import OutOfTimeError
 from cmpg.games.game import Objective, UpperBound
-from cmpg.games.local.loads import at_loads
 from cmpg.policy import JointPolicy
 
 if TYPE_CHECKING:
@@ -62,6 +61,27 @@ TIGHT = 1e-9
 
 MAX_WORK = 200_000_000
 """Fewer points where this many entries (agent, step, state, action) would be visited; no bound where not a few fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """Tables by load, each row once: most resources are alike."""
+
+    of: IntArray  # [H or 1, E]: the curve of each resource
+    loss: FloatArray  # [curves, n + 1]: without multipliers
+    costs: FloatArray  # [k, curves, n + 1]
+
+    @staticmethod
+    def of_tables(loss: FloatArray, costs: FloatArray) -> _Curves:
+        """Find the different rows of tables [H or 1, E, n + 1] and [k, H or 1, E, n + 1]."""
+        shape = (max(len(loss), costs.shape[1]), *loss.shape[1:])
+        tables = np.stack([np.broadcast_to(each, shape) for each in (loss, *costs)], axis=2).reshape(
+            shape[0] * shape[1], -1
+        )
+        words = tables.view(np.dtype((np.void, tables.itemsize * tables.shape[1])))[:, 0]
+        _, first, of = np.unique(words, return_index=True, return_inverse=True)
+        rows = tables[first].reshape(len(first), 1 + len(costs), shape[2]).swapaxes(0, 1).copy()
+        return _Curves(of.reshape(shape[:2]), rows[0], rows[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,17 +131,20 @@ class Relaxation:
         check_time()
         game = self.game
         agents = self._alone(multipliers, prices)
-        loss = self._loss(multipliers)
+        curves, loss = self._curves, self._loss(multipliers)
         chosen = self._most_profitable(loss, prices)
         # The conjugate f*(p) = max_m p·m − f(m): what a seller of uses at these prices would keep.
-        best = prices * chosen - at_loads(loss, chosen)
+        best = prices * chosen - loss[curves.of, chosen]
         limit = float(multipliers @ game.thresholds)
-        spent = np.array([at_loads(each, chosen).sum() for each in game.load_costs])
+        spent = np.array([each[curves.of, chosen].sum() for each in curves.costs])
         value = limit + float(best.sum()) + agents.value
         # One rounding for each term of every sum, and a few for each product, of numbers of at most this size. Where a
         # load is found by bisection, each of n comparisons may be wrong by two roundings of the loss.
-        largest = np.abs(self._loss(np.abs(multipliers))).max(axis=-1)
-        size = float(np.abs(prices).sum() * game.num_agents + largest.sum() * (game.horizon / len(largest)))
+        largest = np.abs(curves.loss).max(axis=-1)
+        for multiplier, costs in zip(multipliers, curves.costs, strict=True):
+            largest = largest + abs(multiplier) * np.abs(costs).max(axis=-1)
+        load_sizes = float(largest[curves.of].sum()) * (game.horizon / len(curves.of))
+        size = float(np.abs(prices).sum() * game.num_agents) + load_sizes
         size = size + agents.size + float(np.abs(multipliers) @ np.abs(game.thresholds))
         count = prices.size + 4 * game.num_agents + len(multipliers) + 16
         return Dual(
@@ -131,47 +154,60 @@ class Relaxation:
             loads=agents.loads,
         )
 
+    @cached_property
+    def _curves(self) -> _Curves:
+        return _Curves.of_tables(self.load_loss, self.game.load_costs)
+
     def _loss(self, multipliers: FloatArray) -> FloatArray:
-        """f(m): [H or 1, E, n + 1]."""
-        return np.asarray(self.load_loss + np.tensordot(multipliers, self.game.load_costs, axes=1))
+        """f(m) of each curve: [curves, n + 1]."""
+        return np.asarray(self._curves.loss + np.tensordot(multipliers, self._curves.costs, axes=1))
 
     @cached_property
     def _is_convex(self) -> bool:
         """Whether f is convex in the load at any multipliers."""
-        return all(bool((np.diff(table, n=2, axis=-1) >= 0).all()) for table in (self.load_loss, *self.game.load_costs))
+        curves = self._curves
+        return all(bool((np.diff(table, n=2, axis=-1) >= 0).all()) for table in (curves.loss, *curves.costs))
 
     def _most_profitable(self, loss: FloatArray, prices: FloatArray) -> IntArray:
-        """Return the load that maximises p·m − f(m) over 0 ≤ m ≤ M, for tables f [H or 1, E, n + 1]: [H, E]."""
+        """Return the load that maximises p·m − f(m) over 0 ≤ m ≤ M, for curves f [curves, n + 1]: [H, E]."""
+        of = self._curves.of
         if not self._is_convex:
             loads = np.arange(loss.shape[-1])
-            conjugates = prices[..., None] * loads - loss
+            conjugates = prices[..., None] * loads - loss[of]
             conjugates[loads > self.max_users[..., None]] = -np.inf
             return np.asarray(conjugates.argmax(axis=-1))
-        # f rises by more and more: the first load whose rise is no less than the price, by bisection for all at once.
-        rises = np.diff(loss, axis=-1)
-        low, high = np.zeros_like(self.max_users), self.max_users.copy()
-        while (low < high).any():
-            middle = (low + high) // 2
-            pays = (at_loads(rises, np.minimum(middle, rises.shape[-1] - 1)) < prices) & (low < high)
-            low, high = np.where(pays, middle + 1, low), np.where(pays, high, middle)
-        return low
+        # f rises by more and more: the first load whose rise is no less than the price, by bisection.
+        rises = np.maximum.accumulate(np.diff(loss, axis=-1), axis=-1)  # rounding could let one fall
+        chosen, flat = np.empty(prices.size, dtype=np.int64), prices.ravel()
+        for own, places in zip(rises, self._places, strict=True):
+            chosen[places] = np.searchsorted(own, flat[places])
+        return np.minimum(chosen.reshape(prices.shape), self.max_users)
+
+    @cached_property
+    def _places(self) -> list[Any]:
+        """Where each curve is, in order (step, resource)."""
+        of = np.broadcast_to(self._curves.of, (self.game.horizon, self.game.num_resources)).ravel()
+        if not of.any():
+            return [slice(None)]
+        ends = np.cumsum(np.bincount(of))[:-1]
+        return np.split(np.argsort(of, kind="stable"), ends)
 
     def prices_at(self, multipliers: FloatArray, loads: FloatArray) -> FloatArray:
         """Return slopes of the convex envelope of f at mean loads [H, E]: [H, E]."""
-        loss = self._loss(multipliers)
+        of, loss = self._curves.of, self._loss(multipliers)
         if self._is_convex:
             left = np.clip(np.floor(loads).astype(np.int64), 0, np.maximum(self.max_users - 1, 0))
-            return np.asarray(at_loads(np.diff(loss, axis=-1), left))
-        spread = np.broadcast_to(loss, (self.game.horizon, *loss.shape[1:]))
+            return np.asarray(np.diff(loss, axis=-1)[of, left])
+        spread = np.broadcast_to(loss[of], (*loads.shape, loss.shape[-1]))
         return np.asarray(_envelope_slopes(spread, self.max_users, loads))
 
     def marginal_prices(self, multipliers: FloatArray, position: LocalPosition) -> FloatArray:
         """Return E[f(1 + N) − f(N)] for the loads N of a position: [H, E]."""
-        rises = np.diff(self._loss(multipliers), axis=-1)
+        of, rises = self._curves.of, np.diff(self._loss(multipliers), axis=-1)
         if not len(self.game.tables.general):  # f is quadratic, so that its rises are affine in the load
             slope = (rises[..., -1] - rises[..., 0]) / max(rises.shape[-1] - 1, 1)
-            return np.asarray(rises[..., 0] + slope * position.expected_load)
-        spread = np.broadcast_to(rises, (self.game.horizon, *rises.shape[1:]))
+            return np.asarray(rises[of, 0] + slope[of] * position.expected_load)
+        spread = np.broadcast_to(rises[of], (self.game.horizon, self.game.num_resources, rises.shape[-1]))
         return np.asarray(np.einsum("mhe,hem->he", position.load_probabilities()[:-1], spread))
 
     def _alone(self, multipliers: FloatArray, prices: FloatArray) -> _Alone:
