@@ -248,26 +248,27 @@ class Ended:
 
 def interrupted(line: Sequence[str], kind: signal.Signals, cpu: float) -> Ended | None:
     """Start a command, send it a signal after so many CPU seconds, and wait for its end; None if it was over before."""
-    with subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as running:
-        while cpu_seconds(running.pid) < cpu and running.poll() is None:
-            time.sleep(PAUSE)
-        state = signal_state(running.pid, kind)
-        if running.poll() is not None:
-            running.communicate()
-            return None
-        sent = time.monotonic()
-        if kind is signal.SIGTERM:
-            running.send_signal(kind)
-        else:
-            os.killpg(running.pid, kind)
-        out, err = running.communicate(timeout=LIMIT)
-        took = time.monotonic() - sent
-    patience = time.monotonic() + 60
-    while (left := session_members(running.pid)) and time.monotonic() < patience:
-        time.sleep(0.2)
-    return Ended(running.returncode, out, err, state, took, len(left))
+    # Not pipes: nobody reads them before the signal, and a command that has filled one would wait for ever.
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with subprocess.Popen(line, stdout=out, stderr=err, start_new_session=True) as running:
+            while cpu_seconds(running.pid) < cpu and running.poll() is None:
+                time.sleep(PAUSE)
+            state = signal_state(running.pid, kind)
+            if running.poll() is not None:
+                return None
+            sent = time.monotonic()
+            if kind is signal.SIGTERM:
+                running.send_signal(kind)
+            else:
+                os.killpg(running.pid, kind)
+            code = running.wait(timeout=LIMIT)
+            took = time.monotonic() - sent
+        patience = time.monotonic() + 60
+        while (left := session_members(running.pid)) and time.monotonic() < patience:
+            time.sleep(0.2)
+        out.seek(0)
+        err.seek(0)
+        return Ended(code, out.read(), err.read(), state, took, len(left))
 
 
 def signal_state(process: int, kind: signal.Signals) -> str:
