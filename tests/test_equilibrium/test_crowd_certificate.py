@@ -79,6 +79,23 @@ def test_a_local_game_becomes_a_crowd_and_comes_back() -> None:
         )
 
 
+def test_what_agents_use_is_not_taken_for_where_they_move() -> None:
+    """With as many states as resources: a second matrix of uses of one agent is a second transition of the other."""
+    stay, turn = np.eye(2), np.eye(2)[::-1]
+    moves, uses, later = np.stack([stay, stay]), np.stack([stay, turn]), np.stack([turn, turn])  # [S, A, S or E]
+    common = {"reward": np.zeros((1, 2, 2)), "initial": [1, 0]}
+    first = cmpg.LocalAgent(transition=moves[None], uses=np.stack([uses, later]), **common)
+    second = cmpg.LocalAgent(transition=np.stack([moves, uses]), uses=later[None], **common)
+    game = cmpg.LocalGame(
+        agents=(first, second),
+        delay=np.zeros((1, 2, 3)),
+        load_costs=np.zeros((0, 1, 2, 3)),
+        thresholds=[],
+        horizon=2,
+    )
+    assert crowd_of(game).num_kinds == 2
+
+
 def test_groups_that_are_not_those_of_the_crowd_are_refused_with_their_numbers() -> None:
     game, policy = random_crowd(np.random.default_rng(12))
     number = policy.number.copy()

@@ -343,7 +343,8 @@ PER_AGENT = ("needs_of", "goals", "sites")
 
 def _kind_key(agent: LocalAgent) -> tuple[Any, ...]:
     """Return what agents of one kind have in common, by content."""
-    matrices = tuple(content_of(matrix) for matrix in (*agent.transition, *agent.uses))
+    # One tuple each: with as many states as resources, a matrix of one could be taken for one of the other.
+    matrices = tuple(tuple(map(content_of, each)) for each in (agent.transition, agent.uses))
     tables = (agent.initial, agent.reward, *(() if agent.costs is None else (agent.costs,)))
     return (*matrices, *((table.shape, np.ascontiguousarray(table).tobytes()) for table in tables))
 
