@@ -132,20 +132,21 @@ def send_signals(
         subprocess.run([*PROGRAM, "solve", "grid-world", "--out", solved], check=True, capture_output=True)
         bench = Bench(Path(scratch), solved)
         whole = dict(zip(commands, pool.map(bench.undisturbed, commands), strict=True))
-        drawn = [
-            (
-                number,
-                commands[number % len(commands)],
-                SIGNALS[(number + number // len(commands)) % len(SIGNALS)],
-                rng.random(),
-            )
-            for number in range(trials)
-        ]
         outcomes = []
-        for each in pool.map(lambda trial: bench.disturbed(*trial, whole[trial[1]]), drawn):
+        planned = drawn(commands, trials, rng)
+        for each in pool.map(lambda trial: bench.disturbed(*trial, whole[trial[1]]), planned):
             outcomes.append(each)
             tell(f"{len(outcomes)} of {trials}: {each.command}, {each.signal}: {each.ending} {each.wrong}".rstrip())
     return outcomes
+
+
+def drawn(commands: Sequence[str], trials: int, rng: random.Random) -> list[tuple[int, str, signal.Signals, float]]:
+    """Return number, command, signal and moment of each trial; every command meets every signal."""
+    found = []
+    for number in range(trials):
+        turn, place = divmod(number, len(commands))
+        found.append((number, commands[place], SIGNALS[(turn + place) % len(SIGNALS)], rng.random()))
+    return found
 
 
 @dataclass(frozen=True)

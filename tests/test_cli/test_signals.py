@@ -1,13 +1,19 @@
 """The check of signals, in short: each signal once, at a random moment of a command of its own."""
 
+import random
 import signal
 import sys
 from pathlib import Path
 
 import pytest
-from checks.signals import interrupted, send_signals
+from checks.signals import COMMANDS, SIGNALS, drawn, interrupted, send_signals
 
 in_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="handlers are looked up in /proc")
+
+
+def test_every_command_meets_every_signal():
+    trials = drawn(list(COMMANDS), len(COMMANDS) * len(SIGNALS), random.Random(1))
+    assert len({(command, kind) for _, command, kind, _ in trials}) == len(trials)
 
 
 @in_proc
