@@ -653,7 +653,23 @@ class CostLaw:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
-def cost_law(game: JointGame | LocalGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
+def num_law_states(game: Game) -> int:
+    """Return over how many states `cost_law` follows a policy; 0 for a game none of whose costs has a law.
+
+    Examples
+    --------
+    >>> import cmpg
+    >>> num_law_states(cmpg.scenarios.grid_world()), num_law_states(cmpg.scenarios.charging())
+    (256, 0)
+    """
+    if isinstance(game, LocalGame) and not game.load_costs.any(axis=(1, 2, 3)).all():
+        return max(each.num_states for each in game.agents)
+    if isinstance(game, JointGame) and game.horizon is not None:
+        return game.num_states
+    return 0
+
+
+def cost_law(game: Game, policy: JointPolicy) -> tuple[CostLaw, ...]:
     """Return the distribution of every cost under a policy, by one forward pass over states and sums.
 
     Parameters

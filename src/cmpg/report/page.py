@@ -32,8 +32,6 @@ from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
-from cmpg.games.joint.game import JointGame
-from cmpg.games.local.game import LocalGame
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.format import write as write_proof
 from cmpg.proof.script import stand_alone
@@ -504,19 +502,12 @@ def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None,
 
 def law_charts(run: FinishedRun, found: Incumbent) -> list[Chart]:
     """Return the distribution of each cost that has one (`cost_law`); none where it takes too many states or sums."""
-    game = run.game
-    if isinstance(game, LocalGame):
-        states, has_laws = max(each.num_states for each in game.agents), not game.load_costs.any(axis=(1, 2, 3)).all()
-    elif isinstance(game, JointGame):
-        states, has_laws = game.num_states, game.horizon is not None
-    else:
-        return []
-    if not has_laws or states > MAX_LAW_STATES:
-        return []
-    from cmpg.games.risk import cost_law
+    from cmpg.games.risk import cost_law, num_law_states
 
+    if not 0 < num_law_states(run.game) <= MAX_LAW_STATES:
+        return []
     charts = []
-    for law in cost_law(game, found.policy.floats())[:MAX_CONSTRAINTS]:
+    for law in cost_law(run.game, found.policy.floats())[:MAX_CONSTRAINTS]:
         if 1 < len(law.sums) <= MAX_LAW_BARS:
             heads = [f"{each:g}" for each in law.sums]
             caption = f"Mean {law.mean:.6g}; more than 0 with probability {law.above(0.0):.6g}."
