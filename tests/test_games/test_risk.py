@@ -10,7 +10,7 @@ import pytest
 import cmpg
 from cmpg import JointGame
 from cmpg.equilibrium.cvar import Box, certify_cvar, propose_boxes
-from cmpg.errors import GameError, TooLargeError, UnsupportedError
+from cmpg.errors import GameError, PolicyError, TooLargeError, UnsupportedError
 from cmpg.files.games import save_game
 from cmpg.games import (
     Chance,
@@ -102,6 +102,14 @@ def test_a_policy_that_ignores_what_was_spent_is_judged_against_those_that_do_no
     assert judged.costs[0] == pytest.approx(0.1)
     with pytest.raises(GameError, match="states"):
         lifted(plain.policy, game.without_constraints().from_matrices([[1.0]]))
+
+
+def test_a_policy_that_sees_what_was_spent_is_not_played_where_that_is_not_seen():
+    game = grid_world()
+    policy = with_chances(game, Chance("collisions", 0, 0.1)).uniform_policy()
+    for play in (game.at, lambda each: cmpg.certify(game, each), lambda each: cmpg.simulate(game, each, 10, rng=1)):
+        with pytest.raises(PolicyError, match="512"):
+            play(policy)
 
 
 def test_several_budgets_share_a_counter_and_keep_expected_thresholds():

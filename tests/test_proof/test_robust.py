@@ -1,6 +1,7 @@
 """Claims for every model in a box: random models and corners of the box never exceed what is proved."""
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -53,6 +54,26 @@ def test_no_model_in_the_box_has_a_greater_gain_or_cost_or_a_smaller_value(seed)
         assert (there.values >= judged.values - 1e-12).all()
 
 
+@pytest.mark.parametrize(("seed", "threshold"), [(0, 5.0), (2, 0.9)])
+def test_worst_cases_are_raised_by_no_deviation_and_by_the_best_one_where_no_threshold_binds(seed, threshold):
+    """All 64 deterministic deviations of each agent, each in the model that is the worst for it."""
+    rng, error = np.random.default_rng(seed), 0.05
+    game = drawn_game(seed, threshold)
+    policy = game.random_policy(rng=rng)
+    judged = certify(game, policy, proposed_multipliers(game, policy), model_error=error)
+    assert (judged.worst_case_gains <= judged.gains).all()
+    for agent in range(2):
+        raised = []
+        for actions in product(range(2), repeat=6):
+            moved = policy.replace(agent, np.eye(2)[np.reshape(actions, (2, 3))])
+            there = certify(game, moved, np.zeros((2, 1)), model_error=error)
+            if there.costs[0] <= threshold:  # in every model
+                raised.append(there.values[agent] - judged.values[agent])
+        assert max(raised, default=-np.inf) <= judged.worst_case_gains[agent] + 1e-12
+        if threshold == 5.0:
+            assert max(raised) == pytest.approx(judged.worst_case_gains[agent], abs=1e-10)
+
+
 def test_without_an_error_it_is_the_plain_claim():
     game = drawn_game(7)
     policy = game.random_policy(rng=np.random.default_rng(7))
@@ -85,7 +106,10 @@ def test_a_budget_that_some_model_breaks_is_not_kept():
     assert certify(tight, policy).feasible
     worst = certify(tight, policy, model_error=0.1)
     assert not worst.feasible
-    assert "every model" in str(worst)
+    assert "in some model of the box the policy violates" in str(worst)
+    kept = certify(game, policy, model_error=0.1)
+    assert "in every model of the box the policy meets" in str(kept)
+    assert "worst cases alone" in str(kept)
 
 
 def test_what_has_no_such_claim_is_refused():
@@ -93,6 +117,8 @@ def test_what_has_no_such_claim_is_refused():
     with pytest.raises(UnsupportedError, match="joint actions"):
         certify(game, solve(game).policy, model_error=0.1)
     small = counter_example()
+    with pytest.raises(PolicyError, match="model_error is 2; a number from 0 to 1"):
+        certify(small, small.uniform_policy(), model_error=2)
     with pytest.raises(PolicyError, match="floats"):
         certify(small, small.uniform_policy(), model_error=0.1, exact=True)
     with pytest.raises(PolicyError, match="devices"):

@@ -97,6 +97,9 @@ class Certificate:
     binds: BoolArray | None = None  # [n, k]: where constraints bind some agents only
     concept: Concept = Concept.NASH
     model_error: float = 0.0  # the claim holds for every transition within this of the stated one, entry by entry
+    worst_case_gains: FloatArray | None = (
+        None  # [n], with a model error: what deviations add to each worst case at most
+    )
     exactly: ExactlyChecked | None = None  # values, bounds, costs and gains as fractions, where these were computed
 
     @property
@@ -280,15 +283,18 @@ def check_claim(game: Any, policy: Any) -> None:
 
 def _robust(game: Game, policy: JointPolicy, multipliers: FloatArray, error: float) -> Certificate:
     """Judge a claim for every model in a box around the transition."""
+    if not 0 <= error <= 1:
+        raise PolicyError(f"model_error is {error}; a number from 0 to 1 is required.")
     try:
-        found = check_robust(claim_of(game, policy, multipliers), error)
+        found, worst_case_gains = check_robust(claim_of(game, policy, multipliers), error)
     except ClaimError as problem:
         raise UnsupportedError(type(game).__name__, "has no claim with a model error", str(problem)) from None
     feasibility, excess = decided(
         np.asarray(game.thresholds), found.costs.lower, found.costs.upper, found.kept, lambda: None
     )
     judged = Findings(feasibility, found.gains, found.values.mid, found.bounds, found.costs.mid, found.rounding, excess)
-    return replace(as_certificate(game, multipliers, judged, judged_by=KERNEL), model_error=error)
+    certificate = as_certificate(game, multipliers, judged, judged_by=KERNEL)
+    return replace(certificate, model_error=error, worst_case_gains=worst_case_gains)
 
 
 def _verified(game: Game, policy: JointPolicy, multipliers: FloatArray, found: Certificate) -> Certificate:

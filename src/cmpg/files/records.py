@@ -55,6 +55,8 @@ def certificate_record(certificate: Certificate) -> Fields:
         **{name: getattr(certificate, name) for name in JUDGED},
         "multipliers": plain_multipliers(certificate.multipliers),
     }
+    if certificate.worst_case_gains is not None:
+        record["worst_case_gains"] = certificate.worst_case_gains
     if (known := certificate.exactly) is not None:  # for readers: what is checked again are the policy and the game
         numbers: dict[str, Sequence[Fraction | None]] = {
             "values": known.values,

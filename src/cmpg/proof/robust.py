@@ -12,6 +12,11 @@ for every model in the box. So in each of them the policy is feasible if C_0 ≤
 λ_i·α + U_0 − L_0. C_0 and L_0 are attained by some model of the box. U_0 and L_0 each take the worst model for
 themselves, and none need be the worst for both: the bound on gains is true, and may not be tight. Rewards, costs and
 the first state are taken as they are.
+
+A weaker statement compares worst cases alone. With U⁻ for U⁺ in the last line, W_0 is what the best deviation gets in
+the model whose rows attain U⁻; so every deviation that keeps the thresholds in all models has a model in which it gets
+λ_i·α + W_0 at most, and none raises the agent's worst case by more than λ_i·α + W_0 − L_0. That is attained where no
+threshold binds.
 """
 
 from __future__ import annotations
@@ -24,8 +29,11 @@ from cmpg.proof.rounding import TINY, UNIT, Array, Ball, Rows, exactly, stacked
 from cmpg.proof.shared import Joint
 
 
-def check_robust(claim: Claim, error: float) -> Checked:
-    """Judge a claim in floats for every model whose transition is within `error` of the stated one, entry by entry."""
+def check_robust(claim: Claim, error: float) -> tuple[Checked, Array]:
+    """Judge a claim in floats for every model whose transition is within `error` of the stated one, entry by entry.
+
+    Returns what holds in every model, and by how much a deviation can raise the worst case of each agent: [n].
+    """
     if not isinstance(claim.tables, JointTables) or claim.horizon is None:
         raise ClaimError("a claim for a box of models needs tables over joint actions, and a finite horizon.")
     if not 0 <= error <= 1:
@@ -76,24 +84,33 @@ def least_mean(rows: Array, error: float, values: Array) -> Ball:
     return -greatest_mean(rows, error, -values)
 
 
-def _checked(claim: Claim, game: Joint, rows: list[Array], error: float) -> Checked:
+def _checked(claim: Claim, game: Joint, rows: list[Array], error: float) -> tuple[Checked, Array]:
     agents, states = len(claim.policy), len(game.initial)
     constraints = len(claim.thresholds)
     most, least, spent = np.zeros((states, agents)), np.zeros((states, agents)), np.zeros((states, constraints))
+    worst = np.zeros((states, agents))  # W: of deviations, where the model is the worst for them
     raised = np.zeros(agents)
     for step in reversed(range(claim.steps)):
         table = rows[0 if len(rows) == 1 else step]
         costs = exactly(np.moveaxis(game.costs(step), 0, -1))  # [S, O, k]
         own = game.mixtures[step]
-        bounds, kept = [], []
+        bounds, worst_bounds, kept = [], [], []
         for i in range(agents):
             reward = game.reward(step, i)
-            worth = greatest_mean(table, error, most[:, i]).reshape(states, -1)
-            for j in np.flatnonzero(claim.multipliers[i]):
-                worth = worth - costs[..., j] * exactly(claim.multipliers[i, j])
-            q = reward + game.average(step, i, worth[..., None])[..., 0]
+
+            def deviating(
+                ahead: Ball, i: int = i, step: int = step, costs: Ball = costs, reward: Ball = reward
+            ) -> Ball:
+                """Return what each own action is worth at the multipliers, by what follows joint actions: [S, A_i]."""
+                worth = ahead.reshape(states, -1)
+                for j in np.flatnonzero(claim.multipliers[i]):
+                    worth = worth - costs[..., j] * exactly(claim.multipliers[i, j])
+                return reward + game.average(step, i, worth[..., None])[..., 0]
+
+            q = deviating(greatest_mean(table, error, most[:, i]))
             bounds.append(q.upper.max(axis=1))
             raised[i] += float(q.rad.max())
+            worst_bounds.append(deviating(least_mean(table, error, worst[:, i])).upper.max(axis=1))
             ahead = least_mean(table, error, least[:, i]).reshape(states, -1)
             kept.append(own[i].over(reward + game.average(step, i, ahead[..., None])[..., 0]).lower)
         paid = [
@@ -106,17 +123,28 @@ def _checked(claim: Claim, game: Joint, rows: list[Array], error: float) -> Chec
             .upper
             for j in range(constraints)
         ]
-        most, least = np.stack(bounds, axis=1), np.stack(kept, axis=1)
+        most, least, worst = (np.stack(each, axis=1) for each in (bounds, kept, worst_bounds))
         spent = np.stack(paid, axis=1) if paid else spent
     start = Rows(game.initial[None])
-    top, bottom, costs_at = (start.mean(exactly(each))[0] for each in (most, least, spent))
+    top, top_of_worst, bottom, costs_at = (start.mean(exactly(each))[0] for each in (most, worst, least, spent))
+    ceiling = _with_budget(claim, top)
+    gains = _above(ceiling, bottom)
+    found = Checked(bottom, ceiling, costs_at, gains, np.minimum(raised, gains), (None,) * constraints)
+    return found, _above(_with_budget(claim, top_of_worst), bottom)
+
+
+def _with_budget(claim: Claim, values: Ball) -> Array:
+    """Return λ_i·α + values, rounded up: [n]."""
     limits = []
     for i, prices in enumerate(claim.multipliers):
-        bound = top[i]
+        bound = values[i]
         for price, limit in zip(prices, claim.thresholds, strict=True):
             bound = bound + exactly(price) * exactly(limit)
         limits.append(bound)
-    ceiling = stacked(limits)
-    gains = np.maximum((exactly(ceiling.upper) - exactly(bottom.lower)).upper, 0.0)
-    gains = np.where(np.isnan(gains), np.inf, gains)
-    return Checked(bottom, ceiling.upper, costs_at, gains, np.minimum(raised, gains), (None,) * constraints)
+    return stacked(limits).upper
+
+
+def _above(bounds: Array, values: Ball) -> Array:
+    """Return by how much bounds exceed values at most, and infinity where that is not known: [n]."""
+    gains = np.maximum((exactly(bounds) - exactly(values.lower)).upper, 0.0)
+    return np.where(np.isnan(gains), np.inf, gains)

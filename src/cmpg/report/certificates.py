@@ -43,11 +43,20 @@ def certificate_summary(certificate: Certificate) -> Summary:
     if certificate.feasibility is not Feasibility.VIOLATED:
         rest += f"; no agent gains more than {certificate.epsilon:.3g} by {_DEVIATING[certificate.concept]}"
     what = _SUBJECTS[certificate.concept]
+    if certificate.model_error:
+        some = "some" if certificate.feasibility is Feasibility.VIOLATED else "every"
+        what = f"in {some} model of the box {what}"
     sentence = f"{what} {certificate.feasibility.value}{rest} ({certificate.information}, {arithmetic})."
     covers = f"covers: {certificate.information.covers}"
     if certificate.model_error:
         covers += (
             f"; every model whose transition is within {certificate.model_error:g} of each entry (worst case shown)"
+        )
+    if certificate.worst_case_gains is not None:
+        raised = float(certificate.worst_case_gains.max())
+        covers += (
+            f"\nworst cases alone: no deviation that keeps the thresholds in all of them raises an agent's worst value "
+            f"by more than {raised:.3g}"
         )
     promise = () if certificate.concept is Concept.NASH else (f"promise: {certificate.concept.value}",)
     tables = (*certificate_tables(certificate), *promise, covers, f"judged by: {certificate.judged_by}")
