@@ -143,11 +143,6 @@ class JudgedPolicy:
         """By how much the best known feasible policy is worth more to all together; nan if none is known."""
         return self.best_known - self.welfare
 
-    @property
-    def to_bound(self) -> float:
-        """No feasible policy is worth more than this much more to all together; infinite if no bound is known."""
-        return self.quality.gap
-
     def summary(self) -> Summary:
         """Return what `print` shows; it formats what is here."""
         from cmpg.report.judging import judged_summary  # a room below: tables are made on demand

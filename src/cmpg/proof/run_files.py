@@ -28,9 +28,6 @@ MAX_ACTIONS = 2**15
 NAMES = {"agents", "states", "actions", "constraints", "resources", "legend"}
 """Fields of a game that are for readers, and prove nothing."""
 
-COMMON = {"format", "version", "form", "horizon", "discount", "thresholds", "binds", *NAMES}
-CSR = ("indptr", "indices", "data")
-
 
 class _Fields:
     """The arrays of a file."""
