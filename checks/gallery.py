@@ -114,7 +114,7 @@ def kinds() -> list[Shown]:
             "crowd",
             "**A crowd**: 20,000 cars, by groups",
             "crowds.md",
-            ("solve charging --agents 20000 --seed 3 --out run",),
+            ("solve charging --agents 20000 --seed 3 --epsilon 0.0011 --out run",),
             html="run/page.html",
             ready=still,
         ),
