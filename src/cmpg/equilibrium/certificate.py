@@ -234,21 +234,28 @@ def certify(
         raise PolicyError(
             f"a joint policy is claimed to be Nash, and not {concept.word}; pass a Rota or a CorrelatedPolicy."
         )
+    return _nash_certificate(game, policy, multipliers, exact=exact, verified=verified, model_error=model_error)
+
+
+def _nash_certificate(
+    game: Game, policy: JointPolicy, multipliers: Any, *, exact: bool, verified: bool, model_error: float
+) -> Certificate:
+    """Judge a Nash claim; `certify` has the parameters."""
     check_claim(game, policy)
     if multipliers is None and len(game.thresholds):
         from cmpg.equilibrium.best_responses import proposed_multipliers  # the only solver, and its word is checked
 
         multipliers = proposed_multipliers(game, policy.floats())
     given = check_multipliers(game, multipliers)
-    if model_error:
-        if exact or verified or holds_rationals(game, policy):
-            raise PolicyError(
-                "a claim with a model error is judged in floats: leave `exact` and `verified` out, and give game and "
-                "policy in decimals."
-            )
-        return _robust(game, policy, given, model_error)
-    found = _judged(game, policy, given, exact=exact)
-    return _verified(game, policy, given, found) if verified else found
+    if not model_error:
+        found = _judged(game, policy, given, exact=exact)
+        return _verified(game, policy, given, found) if verified else found
+    if exact or verified or holds_rationals(game, policy):
+        raise PolicyError(
+            "a claim with a model error is judged in floats: leave `exact` and `verified` out, and give game and "
+            "policy in decimals."
+        )
+    return _robust(game, policy, given, model_error)
 
 
 def _judged(game: Game, policy: JointPolicy, given: FloatArray, *, exact: bool) -> Certificate:

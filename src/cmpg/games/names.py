@@ -248,40 +248,44 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
+ONE_FOR_EACH_AGENT = ("sites", "wholes", "needs_of", "goals")
+"""The fields of a legend that have an entry for each agent, or none at all."""
+
+
 def check_legend(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None:
     """Raise unless a legend fits the policies' shapes."""
-    horizon = shapes[0][0]
+    agents, horizon = len(shapes), shapes[0][0]
     if legend.steps and len(legend.steps) != horizon:
         raise GameError(f"legend.steps has {len(legend.steps)} names; {horizon} are required.")
-    if legend.goals and (
-        len(legend.goals) != len(shapes)
-        or not all(0 <= goal < shape[1] for goal, shape in zip(legend.goals, shapes, strict=True))
-    ):
+    for name in ONE_FOR_EACH_AGENT:
+        if getattr(legend, name) and len(getattr(legend, name)) != agents:
+            found = len(getattr(legend, name))
+            raise GameError(f"legend.{name} has {found} entries; {agents} are required, one for each agent.")
+    if legend.roads is not None and len(legend.roads.trips) != agents:
+        raise GameError(f"legend.roads.trips has {len(legend.roads.trips)} pairs; {agents} are required.")
+    if legend.goals and not all(0 <= goal < states for goal, (_, states, _) in zip(legend.goals, shapes, strict=True)):
         raise GameError(
-            f"legend.goals is {reprlib.repr(legend.goals)}; a state of each of {len(shapes)} agents is required."
+            f"legend.goals is {reprlib.repr(legend.goals)}; a state of each of {agents} agents is required."
         )
-    if legend.sites and len(legend.sites) != len(shapes):
-        raise GameError(f"legend.sites has {len(legend.sites)} names; {len(shapes)} are required, one for each agent.")
-    if legend.roads is not None and len(legend.roads.trips) != len(shapes):
-        raise GameError(f"legend.roads.trips has {len(legend.roads.trips)} pairs; {len(shapes)} are required.")
-    if legend.wholes and len(legend.wholes) != len(shapes):
-        raise GameError(
-            f"legend.wholes has {len(legend.wholes)} names; {len(shapes)} are required, one for each agent."
-        )
-    if not all(each >= 0 for row in legend.needs for each in row):
-        raise GameError(f"legend.needs is {reprlib.repr(legend.needs)}; numbers of at least 0 are required.")
-    if legend.needs or legend.needs_of:
-        fits = len(legend.needs_of) == len(shapes) and all(0 <= kind < len(legend.needs) for kind in legend.needs_of)
-        if not fits or any(
-            len(legend.needs[kind]) != shape[1] for kind, shape in zip(legend.needs_of, shapes, strict=True)
-        ):
-            raise GameError(
-                f"legend.needs_of is {reprlib.repr(legend.needs_of)}; for each of {len(shapes)} agents a row of "
-                "legend.needs with a number for each of its states is required."
-            )
+    _check_needs(legend, shapes)
     widest = max(shape[2] for shape in shapes)
     if any(len(row) < widest for row in legend.actions_by_state):
         raise GameError(f"legend.actions_by_state has a state with fewer than {widest} actions.")
+
+
+def _check_needs(legend: Legend, shapes: Sequence[tuple[int, int, int]]) -> None:
+    """Raise unless every agent has a row of needs, with a number of at least 0 for each of its states, or none has."""
+    if not all(each >= 0 for row in legend.needs for each in row):
+        raise GameError(f"legend.needs is {reprlib.repr(legend.needs)}; numbers of at least 0 are required.")
+    if not legend.needs and not legend.needs_of:
+        return
+    rows = dict(enumerate(legend.needs))
+    lengths = [len(rows.get(kind, ())) for kind in legend.needs_of]
+    if lengths != [states for _, states, _ in shapes]:
+        raise GameError(
+            f"legend.needs_of is {reprlib.repr(legend.needs_of)}; for each of {len(shapes)} agents a row of "
+            "legend.needs with a number for each of its states is required."
+        )
 
 
 def checked_names(game: Any, **sizes: int | Sequence[int]) -> dict[str, Any]:

@@ -197,35 +197,33 @@ class _Once:
 
 
 def _packed(game: LocalGame) -> dict[str, Any]:
-    agents, tables = game.agents, game.tables
-    moves, use = _Matrices(), _Matrices()
-    of_moves = [moves.sequence(agent.transition, _padded, game.horizon) for agent in agents]
-    of_uses = [use.sequence(agent.uses, _Uses(agent.num_actions), game.horizon) for agent in agents]
-    rewards, costs = _Tables(), _Tables()
-    of_rewards = [rewards.place(agent.reward[None]) for agent in agents]
-    of_costs = [(-1, 0, 0, 1) if agent.costs is None else costs.place(agent.costs) for agent in agents]
-    starts = [np.flatnonzero(agent.initial) for agent in agents]
-    by_load = [np.ascontiguousarray(np.moveaxis(tables.general_delay, 0, -1))]
-    by_load += [
-        np.ascontiguousarray(np.moveaxis(table, 1, -1)) for table in (tables.general_steps, tables.general_costs)
-    ]
-    general_of = np.full(game.num_resources, -1, dtype=np.int32)
-    general_of[tables.general] = np.arange(len(tables.general))
-    return {
+    """Return all fields; what can be reached is not known yet."""
+    sizes = {
         "agents": game.num_agents,
         "steps": game.horizon,
         "resources": game.num_resources,
         "constraints": game.num_constraints,
-        "general": len(tables.general),
-        "charged": tables.general_costs.shape[-1],
-        "has_delay": int(tables.has_delay),
-        "delay_stride": _stride(len(tables.first_delay), game.num_resources),
-        "slope_stride": _stride(tables.slopes.shape[1], game.num_resources),
-        "first_stride": _stride(tables.first_costs.shape[1], game.num_resources),
-        "general_delay_stride": _stride(tables.general_delay.shape[1], 1),
-        "general_cost_stride": _stride(tables.general_costs.shape[2], 1),
-        "states": _int([agent.num_states for agent in agents]),
-        "actions": _int([agent.num_actions for agent in agents]),
+        "states": _int([agent.num_states for agent in game.agents]),
+        "actions": _int([agent.num_actions for agent in game.agents]),
+        "order_of": _long([0] * game.num_agents),
+        "order": _int([0]),
+        "reach": _int([0]),
+        "reward_range": np.array(_ranges(game)),
+        "rounding": np.array(_roundings(game)),
+    }
+    return sizes | _packed_dynamics(game) | _packed_stages(game.agents) | _packed_loads(game)
+
+
+def _packed_dynamics(game: LocalGame) -> dict[str, Any]:
+    """Where agents start, how they move, and what they use."""
+    agents, moves, use = game.agents, _Matrices(), _Matrices()
+    of_moves = [moves.sequence(agent.transition, _padded, game.horizon) for agent in agents]
+    of_uses = [use.sequence(agent.uses, _Uses(agent.num_actions), game.horizon) for agent in agents]
+    starts = [np.flatnonzero(agent.initial) for agent in agents]
+    return {
+        "initial_of": _long([0, *np.cumsum([len(each) for each in starts])]),
+        "initial_state": _int(np.concatenate(starts)),
+        "initial_probability": np.concatenate([a.initial[each] for a, each in zip(agents, starts, strict=True)]),
         "moves_of": _int(of_moves),
         "moves_at": _int(moves.sequences),
         "first_row": _long(moves.first_rows),
@@ -239,31 +237,50 @@ def _packed(game: LocalGame) -> dict[str, Any]:
         "use_by_state": np.array([matrix.flags for matrix in use.matrices], dtype=np.int8),
         "use_start": use.starts,
         "used": use.columns,
-        "reward_of": _long([of for of, _, _, _ in of_rewards]),
-        "reward_step": _long([step for _, _, step, _ in of_rewards]),
-        "reward_columns": _int([columns for _, _, _, columns in of_rewards]),
+    }
+
+
+def _packed_stages(agents: Sequence[LocalAgent]) -> dict[str, Any]:
+    """Private rewards and costs, and where those of each agent stand."""
+    rewards, costs = _Tables(), _Tables()
+    reward_of, _, reward_step, reward_columns = zip(*(rewards.place(a.reward[None]) for a in agents), strict=True)
+    places = [(-1, 0, 0, 1) if a.costs is None else costs.place(a.costs) for a in agents]
+    cost_of, cost_family, cost_step, cost_columns = zip(*places, strict=True)
+    return {
+        "reward_of": _long(reward_of),
+        "reward_step": _long(reward_step),
+        "reward_columns": _int(reward_columns),
         "rewards": rewards.entries,
-        "cost_of": _long([of for of, _, _, _ in of_costs]),
-        "cost_family": _long([family for _, family, _, _ in of_costs]),
-        "cost_step": _long([step for _, _, step, _ in of_costs]),
-        "cost_columns": _int([columns for _, _, _, columns in of_costs]),
+        "cost_of": _long(cost_of),
+        "cost_family": _long(cost_family),
+        "cost_step": _long(cost_step),
+        "cost_columns": _int(cost_columns),
         "costs": costs.entries,
-        "initial_of": _long([0, *np.cumsum([len(each) for each in starts])]),
-        "initial_state": _int(np.concatenate(starts)),
-        "initial_probability": np.concatenate([a.initial[each] for a, each in zip(agents, starts, strict=True)]),
-        "order_of": _long([0] * len(agents)),
-        "order": _int([0]),
-        "reach": _int([0]),
+    }
+
+
+def _packed_loads(game: LocalGame) -> dict[str, Any]:
+    """Delays and load costs, of quadratic and of general resources; see `LoadTables`."""
+    tables = game.tables
+    general_of = np.full(game.num_resources, -1, dtype=np.int32)
+    general_of[tables.general] = np.arange(len(tables.general))
+    return {
+        "general": len(tables.general),
+        "charged": tables.general_costs.shape[-1],
+        "has_delay": int(tables.has_delay),
+        "delay_stride": _stride(len(tables.first_delay), game.num_resources),
+        "slope_stride": _stride(tables.slopes.shape[1], game.num_resources),
+        "first_stride": _stride(tables.first_costs.shape[1], game.num_resources),
+        "general_delay_stride": _stride(tables.general_delay.shape[1], 1),
+        "general_cost_stride": _stride(tables.general_costs.shape[2], 1),
         "first_delay": np.ascontiguousarray(tables.first_delay),
         "slopes": np.ascontiguousarray(tables.slopes),
         "first_costs": np.ascontiguousarray(tables.first_costs),
         "idle_costs": np.ascontiguousarray(tables.idle_costs),
         "general_of": general_of,
-        "general_delay": by_load[0],
-        "general_steps": by_load[1],
-        "general_costs": by_load[2],
-        "reward_range": np.array(_ranges(game)),
-        "rounding": np.array(_roundings(game)),
+        "general_delay": np.ascontiguousarray(np.moveaxis(tables.general_delay, 0, -1)),
+        "general_steps": np.ascontiguousarray(np.moveaxis(tables.general_steps, 1, -1)),
+        "general_costs": np.ascontiguousarray(np.moveaxis(tables.general_costs, 1, -1)),
     }
 
 

@@ -58,36 +58,42 @@ def is_sum(game: LocalGame, budget: Chance) -> bool:
 
 def _resolved(game: LocalGame, budget: Chance) -> tuple[int, int | None]:
     """Return which constraint is meant, and whose own costs are counted; None for the sum over steps."""
-    names, agents = game.names.all_constraints(game.num_constraints), game.names.all_agents(game.num_agents)
-    cost, agent = budget.cost, None
-    if isinstance(cost, str) and cost not in names:
-        cost, of, who = cost.rpartition(" of ")
-        if not of or cost not in names or who not in agents:
-            told = f"there is no cost {budget.cost!r}; the costs of this game are {', '.join(names) or 'none'}"
-            raise GameError(f"{told}, or those of one agent, such as '{(*names, 'cost')[0]} of {agents[0]}'.")
-        agent = agents.index(who)
-    j = names.index(cost) if isinstance(cost, str) else cost
-    if not 0 <= j < len(names):
-        raise GameError(f"there is no constraint {j}; they count from 0 to {len(names) - 1}.")
-    payers = [i for i, each in enumerate(game.agents) if each.costs is not None and np.any(each.costs[j])]
+    j, agent = _named(game, budget)
+    name = game.names.constraint(j)
+    own = {i: each.costs[j] for i, each in enumerate(game.agents) if each.costs is not None and np.any(each.costs[j])}
+    if min(float(np.min(table)) for table in (game.load_costs[j], *own.values())) < 0:
+        raise GameError(f"{name} has negative costs; what exceeds a limit could come back below it.")
     loads = bool(np.any(game.load_costs[j]))
-    least = min([float(game.load_costs[j].min()), *(float(np.min(game.agents[i].costs[j])) for i in payers)])  # type: ignore[index]
-    if least < 0:
-        raise GameError(f"{names[j]} has negative costs; what exceeds a limit could come back below it.")
     if agent is not None and loads:
         raise GameError(
-            f"{names[j]} is what resources cost, which depends on where all agents are: no agent sees that in its own "
-            f"state. Limit P({names[j]} > 0), which is bounded by its sum over steps, or costs of an agent's own."
+            f"{name} is what resources cost, which depends on where all agents are: no agent sees that in its own "
+            f"state. Limit P({name} > 0), which is bounded by its sum over steps, or costs of an agent's own."
         )
-    if agent is None and not loads and len(payers) == 1:
-        agent = payers[0]
+    if agent is None and not loads and len(own) == 1:
+        agent = next(iter(own))
     if agent is None and budget.at_most > 0:
         raise GameError(
-            f"P({names[j]} > {budget.at_most:g}) is about what all agents spend together, which no agent sees in its "
-            f"own state. Limit P({names[j]} > 0), which is bounded by its sum over steps, or the costs of one agent, "
-            f"such as '{names[j]} of {agents[0]}'."
+            f"P({name} > {budget.at_most:g}) is about what all agents spend together, which no agent sees in its "
+            f"own state. Limit P({name} > 0), which is bounded by its sum over steps, or the costs of one agent, "
+            f"such as '{name} of {game.names.agent(0)}'."
         )
     return j, agent
+
+
+def _named(game: LocalGame, budget: Chance) -> tuple[int, int | None]:
+    """Return the constraint that a budget names, by number or by name, and the agent in "fuel of robot 1", or None."""
+    names, agents = game.names.all_constraints(game.num_constraints), game.names.all_agents(game.num_agents)
+    if not isinstance(budget.cost, str):
+        if not 0 <= budget.cost < len(names):
+            raise GameError(f"there is no constraint {budget.cost}; they count from 0 to {len(names) - 1}.")
+        return budget.cost, None
+    if budget.cost in names:
+        return names.index(budget.cost), None
+    cost, _, agent = budget.cost.rpartition(" of ")
+    if cost not in names or agent not in agents:
+        told = f"there is no cost {budget.cost!r}; the costs of this game are {', '.join(names) or 'none'}"
+        raise GameError(f"{told}, or those of one agent, such as '{(*names, 'cost')[0]} of {agents[0]}'.")
+    return names.index(cost), agents.index(agent)
 
 
 def _with_sum(game: LocalGame, constraint: int, budget: Chance) -> LocalGame:
