@@ -66,7 +66,9 @@ def test_robots_arrive_in_episodes_when_their_outcomes_say(results):
         states = stepper.step(h, states, table.draw(h, states, rng), rng).states
     for row, steps in zip(rows_of(result, "outcomes"), first, strict=True):
         assert row["arrival step (mean)"] == pytest.approx(steps.mean(), abs=5 * steps.std() / np.sqrt(4000) + 1e-9)
-        assert row["arrives (probability)"] == pytest.approx(1.0)
+        arrives = float(row["arrives (probability)"])
+        spread = 5 * np.sqrt(arrives * (1 - arrives) / 4000)
+        assert np.mean(steps <= game.horizon) == pytest.approx(arrives, abs=spread + 1e-9)
         assert (steps <= row["arrived by (90%)"]).mean() > 0.88
 
 
