@@ -20,17 +20,21 @@ FLAGS = (
 )
 
 
+def _digest(*files: Path) -> str:
+    return f"{zlib.crc32(b''.join(path.read_bytes() for path in files)) & 0x7FFFFFFF}L"  # fits any C compiler's long
+
+
 def kernels(package: str, *shared: Path) -> Extension:
     """Return the extension `_compiled` of a package: its own C files, and shared ones."""
     folder = SOURCES / package.replace(".", "/")
-    stub = folder / "_compiled.pyi"
+    stub, headers = folder / "_compiled.pyi", sorted(folder.glob("*.h"))
     return Extension(
         f"{package}._compiled",
         sources=sorted(str(path) for path in [*folder.glob("*.c"), *shared]),
         depends=sorted(str(path) for path in [*folder.glob("*.h"), *SHARED.glob("*.h"), stub]),
         include_dirs=[str(SHARED)],
         # An extension that was built for other calls is not used: see choice.py.
-        define_macros=[("INTERFACE", f"{zlib.crc32(stub.read_bytes())}L")],
+        define_macros=[("INTERFACE", _digest(stub)), ("HEADERS", _digest(*headers))],
         extra_compile_args=FLAGS,
         extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
         optional=True,

@@ -28,6 +28,7 @@ CHECKS = {
     "learning-samples": ("checks.learning.samples", "samples that learning takes, as medians over seeds"),
     "lowest": ("checks.lowest", "all tests with the lowest versions that pyproject.toml allows"),
     "machines": ("checks.machines", "make test in fresh clones: other Pythons, a busy machine, one core"),
+    "mean-field": ("checks.mean_field", "how far mean-field policies are from equilibria of finitely many agents"),
     "mutants": ("checks.mutants", "change one decision of the library at a time: does a test notice?"),
     "operation": ("checks.operation", "recorded days operated event by event: cost, value, CPU per plan"),
     "near-potential": ("checks.near_potential", "how tight the distance from potentials is bounded"),

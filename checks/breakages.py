@@ -198,7 +198,7 @@ def breakages() -> tuple[Breakage, ...]:
             afterwards(_wrong_entry),
             (
                 *("matrices", "primal-value", "primal-value-text", "nash-set", "multipliers", "dual-function-curve"),
-                *("dual-value", "rota", "dual-policies", "planner-does-not-factor"),
+                *("dual-value", "rota", "gap-worth", "dual-policies", "planner-does-not-factor"),
             ),
         ),
         Breakage(
@@ -262,7 +262,7 @@ def breakages() -> tuple[Breakage, ...]:
             "rewards doubled",
             "grid_world.grid_world",
             scaled(2.0),
-            ("grid-duality", "grid-dual-policy", "grid-restarts"),
+            ("grid-duality", "grid-gap-worth", "grid-dual-policy", "grid-restarts"),
         ),
         Breakage("threshold 0.2", "grid_world.grid_world", remade(threshold=0.2), ("grid-least-cost",)),
         Breakage(
@@ -310,6 +310,13 @@ def breakages() -> tuple[Breakage, ...]:
             instead(congestion_game),
             ("true-potential-games",),
         ),
+        Breakage(
+            "rewards doubled",
+            "congestion.congestion_game_common_reward",
+            scaled(2.0),
+            ("common-reward-gap-worth",),
+        ),
+        Breakage("rewards doubled", "congestion.congestion_game_exogenous", scaled(2.0), ("exogenous-gap-worth",)),
         # Learning.
         Breakage(
             "T doubled", "learning.ascent_constants", with_fields(max_iterations=_twice), ("theorem-2-constants",)

@@ -4,8 +4,10 @@
     python -m checks claims --claims 30000 --first 40000    others, such as on another Python
 
 A claim is a game of any form with a policy and multipliers, made of the numbers that hurt (tests/oracles/
-random_claims.py). It is put through every road that leads to a verdict (tests/oracles/claiming.py), and what is said is
-compared with what is true, in rationals (tests/oracles/judge.py). Claims are numbered; what was judged is kept in
+random_claims.py); two of five are about crowds, devices that recommend, budgets on risk or sums of very many terms, or
+are forged (tests/oracles/rare_claims.py). It is put through every road that leads to a verdict (tests/oracles/
+claiming.py, rare_claiming.py), and what is said is compared with what is true, in rationals (tests/oracles/judge.py,
+rare_judges.py). Claims are numbered; what was judged is kept in
 build/claims, and is judged again only after the library, the judge or Python has changed. The table is build/claims.md.
 """
 
@@ -32,10 +34,10 @@ CHUNK = 100
 
 def judge_chunk(chunk: int) -> dict[str, Any]:
     """Judge one chunk of claims, and return what is to be kept of it."""
-    from oracles.claiming import examine
+    from oracles.rare_claiming import examine_any
 
     warnings.simplefilter("ignore")  # numbers that overflow are part of the claims
-    said = [examine(seed) for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK)]
+    said = [examine_any(number) for number in range(chunk * CHUNK, (chunk + 1) * CHUNK)]
     slowest = max(said, key=lambda each: each.seconds)
     return {
         "chunk": chunk,

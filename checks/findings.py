@@ -22,7 +22,7 @@ import numpy as np
 from checks import BUILD, ROOT, fingerprint
 from checks.learning import growth
 from cmpg.cmdp.planning import plan
-from cmpg.duality.dual_function import analyse_duality
+from cmpg.duality.analysis import analyse_duality
 from cmpg.equilibrium.ascent import coordinate_ascent
 from cmpg.equilibrium.runs import Restarts
 from cmpg.equilibrium.solve import solve

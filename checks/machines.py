@@ -31,7 +31,7 @@ from checks.environments import pythons
 
 FOLDER = BUILD / "machines"
 BUSY_LOOPS = 4
-INHERITED = ("VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MAKELEVEL")
+INHERITED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "MAKEFLAGS", "MAKELEVEL")
 """Variables of the environment that a fresh clone does not see."""
 
 

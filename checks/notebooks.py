@@ -1,21 +1,41 @@
-"""Execute every notebook in a kernel of its own, as Jupyter does, and keep the executed ones to be looked at.
+"""Execute every notebook in a kernel of its own, as Jupyter or marimo does, and keep the executed ones to be looked at.
 
     python -m checks notebooks [NAME ...]
 
 Executed notebooks, and pages of them where nbconvert is installed, go to build/notebooks/. Needs nbclient and
-ipykernel.
+ipykernel; the reactive notebook needs marimo, and is skipped without it.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import shutil
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 from checks import BUILD, ROOT
 
 MAX_SECONDS = 120
 """A notebook that takes longer than this on the wall is too slow to be opened for a look."""
+
+
+def reactive(path: Path, folder: Path) -> bool:
+    """Execute a notebook of marimo, and keep the page; say whether it ran."""
+    if importlib.util.find_spec("marimo") is None:
+        print(f"{path.stem}: SKIPPED, marimo is not installed")
+        return True
+    began, target = time.monotonic(), folder / f"{path.stem}.html"
+    copy = shutil.copy(path, folder)  # marimo writes a session file beside the notebook
+    words = [sys.executable, "-m", "marimo", "export", "html", str(copy), "--force", "-o", str(target)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"{path.stem}: {done.stdout}{done.stderr}")
+        return False
+    print(f"{path.stem}: {time.monotonic() - began:.1f} s, {target.stat().st_size / 1000:.0f} kB executed")
+    return True
 
 
 def main(argv: list[str]) -> int:
@@ -48,4 +68,7 @@ def main(argv: list[str]) -> int:
         pictures = sum("image/png" in out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", ()))
         size = (folder / path.name).stat().st_size / 1000
         print(f"{path.stem}: {time.monotonic() - began:.1f} s, {pictures} pictures, {size:.0f} kB executed")
+    for path in sorted((ROOT / "notebooks").glob("*.py")):
+        if not names or path.stem in names:
+            failed += not reactive(path, folder)
     return int(failed > 0)

@@ -6,7 +6,7 @@ These pages are generated, so they cannot be out of date.
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
 import inspect
 import re
 from typing import Any
@@ -46,7 +46,9 @@ def on_files(files: Files, config: Any) -> Files:
             thing = getattr(module, name)
             if not inspect.ismodule(thing) and id(thing) not in shown:
                 shown[id(thing)] = thing
-                lines += [f"::: {package}.{name}", ""]
+                # A function that shares its name with its module is named where it stands.
+                alone = importlib.util.find_spec(f"{package}.{name}") is None if hasattr(module, "__path__") else True
+                lines += [f"::: {package if alone else thing.__module__}.{name}", ""]
         files.append(File.generated(config, f"reference/{package}.md", content="\n".join(lines)))
     return files
 

@@ -20,8 +20,8 @@ def _():
 
 @app.cell
 def _(mo):
-    capacity = mo.ui.slider(4, 12, value=8, label="capacity (cars at once)")
-    threshold = mo.ui.slider(0.0, 2.0, step=0.1, value=0.5, label="allowed excess")
+    capacity = mo.ui.slider(4, 12, value=8, show_value=True, label="capacity (cars at once)")
+    threshold = mo.ui.slider(0.0, 2.0, step=0.1, value=0.5, show_value=True, label="allowed excess")
     mo.vstack([mo.md("# Share a transformer"), capacity, threshold])
     return capacity, threshold
 

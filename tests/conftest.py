@@ -10,7 +10,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -31,17 +31,11 @@ def pytest_configure_node(node):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Shuffle the files, and the tests of each file: what a file builds for its tests is used while it is there."""
+    """Shuffle folders, the files of each, and the tests of each file: what they share is used while it is there."""
     if config.option.order:
         rng = random.Random(config.option.order)
-        by_file = {}
-        for item in items:
-            by_file.setdefault(item.path, []).append(item)
-        files = list(by_file.values())
-        rng.shuffle(files)
-        for each in files:
-            rng.shuffle(each)
-        items[:] = [item for each in files for item in each]
+        places = {place: rng.random() for item in items for place in (item.path.parent, item.path)}
+        items.sort(key=lambda item: (places[item.path.parent], places[item.path], rng.random()))
 
 
 def pytest_terminal_summary(terminalreporter, config):

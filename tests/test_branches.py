@@ -146,7 +146,6 @@ BRANCHES = (
     Branch("local/agent.DENSE_STATES", lambda a, n: local(a, n), 32, 33),
     Branch("local/packed.WIDEST_ROW: entries of a transition", lambda a, n: local(a, 6, width=n), 2, 3),
     Branch("local/packed.STAYS: rows of two entries", lambda a, n: local(a, 3, width=n), 1, 2),
-    Branch("local/sparse.MAX_APART: agents counted apart", lambda a, n: local(a, agents=n), 4, 5),
     Branch("local/sparse: a block of isqrt(n) agents", lambda a, n: local(a, agents=n, horizon=1), 24, 25),
     Branch("local.h SHORT_LIST: actions", lambda a, n: local(a, 2, n), 16, 17),
     Branch("local.h MAX_WEIGHTINGS: constraints", lambda a, n: local(a, constraints=n), 2, 4),
@@ -186,7 +185,6 @@ CONSTANTS = (
     ("cmpg.games.counting.classes", "FEW_ENTRIES", 0, 2, lambda limit: counting(limit, 4, 3, alike=False)),
     ("cmpg.games.counting.classes", "FEW_ENTRIES", 0, 2, lambda limit: counting(limit, 4, 3)),
     ("cmpg.games.counting.counts", "CHUNK", 2, 3, lambda limit: counting(limit, 5, 2, every=True)),
-    ("cmpg.games.local.sparse", "MAX_APART", 1, 2, lambda limit: local(limit, agents=5)),
 )
 """Where the real size would take seconds, or is reached only together with others: module, constant, small values."""
 

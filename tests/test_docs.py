@@ -269,3 +269,14 @@ def test_the_guides_quote_what_their_script_prints():
         assert "certified: True" in block
         if compiled() is not None:  # the NumPy twins end at other equilibria than those on the page
             assert not [number for number in numbers if number.replace("-", "−") not in page], block
+
+
+def test_asterisks_of_the_mathematics_are_shown():
+    """P* and D* in one paragraph are no emphasis, and words between asterisks are."""
+    markdown = pytest.importorskip("markdown")
+    pytest.importorskip("pymdownx")
+    config = (ROOT / "mkdocs.yml").read_text("utf-8")
+    (smart,) = re.findall(r"^  - pymdownx\.betterem: \{smart_enable: (\w+)\}$", config, flags=re.MULTILINE)
+    terms = {"extensions": ["pymdownx.betterem"], "extension_configs": {"pymdownx.betterem": {"smart_enable": smart}}}
+    assert markdown.markdown("P*, D* and λ*·(α − c)*", **terms) == "<p>P*, D* and λ*·(α − c)*</p>"
+    assert markdown.markdown("*even if* it is", **terms) == "<p><em>even if</em> it is</p>"

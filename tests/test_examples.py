@@ -46,7 +46,5 @@ def test_an_example_draws_its_figure(name, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_an_example_is_short_and_says_what_it_shows(path):
-    text = path.read_text("utf-8")
-    assert text.count("\n") <= 60
-    assert text.startswith('"""')
+def test_an_example_says_what_it_shows(path):
+    assert path.read_text("utf-8").startswith('"""')

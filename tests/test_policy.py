@@ -24,7 +24,7 @@ def same(one, other):
     return len(one) == len(other) and all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.data(), st.sampled_from(["json", "npz"]), st.booleans())
 def test_policies_survive_both_containers(tmp_path_factory, data, ending, with_prices):
     game = data.draw(games(max_states=3, max_actions=3, max_horizon=3))

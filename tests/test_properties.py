@@ -25,7 +25,7 @@ def suitable_epsilon(game):
     return 1e-6 * max(float(np.abs(game.rewards).max()) * game.horizon, 1e-300)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=40)
 @given(sample=samples(scales=(1.0, 1e9, 1e-9)), schedule=st.sampled_from([GreatestGain(), RoundRobin()]))
 def test_ascent_is_feasible_monotone_bounded_and_certified(sample, schedule):
     game, epsilon, steps = sample.game, suitable_epsilon(sample.game), []
@@ -48,7 +48,7 @@ def test_ascent_is_feasible_monotone_bounded_and_certified(sample, schedule):
     assert all(cost <= Fraction(limit) for cost, limit in zip(spent, game.thresholds, strict=True))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(sample=samples(max_agents=3, max_states=4, max_horizon=4), seed=st.integers(0, 2**32 - 1))
 def test_solve_finds_its_own_start_and_repeats_to_the_bit(sample, seed):
     game, epsilon = sample.game, suitable_epsilon(sample.game)
@@ -65,7 +65,7 @@ def test_solve_finds_its_own_start_and_repeats_to_the_bit(sample, seed):
         assert exact.epsilon <= epsilon
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(sample=samples(kinds=("any",), max_agents=3, max_states=3, max_horizon=3))
 def test_any_game_ends_with_a_feasible_policy(sample):
     game = sample.game
@@ -95,7 +95,7 @@ def renamed(game, agents, states):
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_names_do_not_matter(data):
     game = data.draw(samples(max_agents=3, max_states=4, max_horizon=3)).game

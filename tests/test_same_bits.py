@@ -14,7 +14,7 @@ import pytest
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
-from cmpg.files.learning_folder import begin_learning_run, keep_trial
+from cmpg.files.learning_folder import keep_trial
 from cmpg.learning.trials import BySharedModel, HiddenGame, trials
 from oracles.random_games import draw, suitable_epsilon
 from oracles.sweeping import build
@@ -40,7 +40,8 @@ def digests(folder: Path, *, jobs: int = 1, workers: int = 1) -> dict[str, str]:
     found["grid"] = answer(grid)
     grid.save(folder / "run")
     game = cmpg.scenarios.counter_example()
-    begin_learning_run(folder / "learn", game)
+    (folder / "learn").mkdir()
+    cmpg.save_game(game, folder / "learn" / "game.npz")
     hidden, method = HiddenGame(game, budget=2000), BySharedModel(epsilon=0.5, delta=0.1)
     for each in trials(hidden, method, streams=np.random.SeedSequence(1).spawn(3), jobs=jobs):
         keep_trial(folder / "learn", each)

@@ -48,7 +48,7 @@ def test_floats_survive_json_bit_for_bit(tmp_path):
     assert np.array_equal(number_table("x", read_fields(tmp_path / "a.json")["x"]), floats)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.fractions(max_denominator=10**9), min_size=1))
 def test_fractions_survive_json_exactly(tmp_path_factory, exact):
     path = tmp_path_factory.mktemp("exact") / "a.json"
@@ -474,7 +474,7 @@ def test_json_is_laid_out_for_people():
     assert len(text.splitlines()) == 9
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

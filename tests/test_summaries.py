@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cmpg
 from cmpg import learning
-from cmpg.duality.dual_function import analyse_duality
+from cmpg.duality.analysis import analyse_duality
 from cmpg.summaries import (
     Summary,
     Table,

@@ -17,7 +17,7 @@ from oracles.judge import judge
 from oracles.random_games import draw, shapes_of, suitable_epsilon
 from oracles.sweeping import build, findings, sweep_bound, sweep_one
 
-GAMES, CHUNK = 1000, 100
+GAMES, CHUNK = 500, 100
 
 
 @pytest.mark.parametrize("chunk", range(GAMES // CHUNK))

@@ -30,7 +30,7 @@ from cmpg.games.local.game import LocalGame
 from cmpg.learning import optimism
 from cmpg.learning.confidence import Interval, binomial_interval, fixed_bets, mean_ceiling, mixture_interval
 from cmpg.learning.local.model import LocalModel
-from cmpg.learning.local.simulator import LocalKnown, LocalSamples, LocalSimulator
+from cmpg.learning.local.simulator import LocalProblemSpec, LocalSamples, LocalSimulator
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.trials import Proportion
@@ -127,7 +127,7 @@ def small() -> Small:
 
 
 SMALL = small()
-KNOWN = LocalKnown.of(SMALL.game)
+KNOWN = LocalProblemSpec.of(SMALL.game)
 
 
 def local_misses(interval: Interval, rng: np.random.Generator, share: float) -> bool:

@@ -20,7 +20,7 @@ from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
 from cmpg.games.game import Game
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.local.simulator import LocalKnown
+from cmpg.learning.local.simulator import LocalProblemSpec
 from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.trials import ByResponses, BySafeModel, BySharedModel, HiddenGame, Method
 from cmpg.learning.truncation import steps_for
@@ -92,7 +92,7 @@ class Case:
         if self.mode == "generative":
             return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=Adaptive())
         known: Any = self.hidden(game).simulator(rng).known
-        if isinstance(known, LocalKnown):
+        if isinstance(known, LocalProblemSpec):
             return BySafeModel(epsilon=self.epsilon, delta=DELTA, start=start, pace=Pace(growth=0.25, most=10**12))
         pace = Pace(growth=0.2, most=10**12)
         learner = safe_learner(known, epsilon=self.epsilon, pace=pace)

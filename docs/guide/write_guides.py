@@ -58,16 +58,16 @@ def console(*lines: str) -> str:
 def simulate_page() -> tuple[str, Callable[[Path], None]]:
     """Does it hold when the day comes?"""
     run("cmpg solve charging --out day")
-    shown = console("cmpg simulate day --episodes 100000 --seed 1")
+    shown = console("cmpg simulate day --episodes 20000 --seed 1")
     found = cmpg.load_run("day")
-    seen = cmpg.simulate(found.game, found.result.policy, 100_000, rng=np.random.default_rng(1))
+    seen = cmpg.simulate(found.game, found.result.policy, 20_000, rng=np.random.default_rng(1))
     above = seen.exceeding[0]
     text = f"""# Does it hold when the day comes?
 
 **The question.** A certificate says that the transformer is overloaded by at most half a car-hour *on average*. What do
 single days look like, and is the claim true at all?
 
-**One command.** It plays the policy of a run 100,000 times, draws everything that is random, and sets what happened
+**One command.** It plays the policy of a run 20,000 times, draws everything that is random, and sets what happened
 beside what was claimed:
 
 {shown}
@@ -76,7 +76,7 @@ beside what was claimed:
 
 ![share of days by overload](simulate.svg)
 
-**The numbers.** The mean is the claim, up to what 100,000 days can tell. The budget is kept on average, and yet
+**The numbers.** The mean is the claim, up to what 20,000 days can tell. The budget is kept on average, and yet
 exceeded on {100 * above:.1f} % of the days: a threshold is about means. If single days matter, lower the threshold and
 look again. The exit code is 0 where every mean agrees with its claim, and 1 where one is further
 away than four standard errors; `--json` prints all of it.

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from cmpg.games.game import Position as Position
     from cmpg.games.joint.game import JointGame as JointGame
     from cmpg.games.local.agent import LocalAgent as LocalAgent
+    from cmpg.games.local.discounted import DiscountedLocalGame as DiscountedLocalGame
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.potential.check import check_potential as check_potential
     from cmpg.judging.known import JudgedPolicy as JudgedPolicy

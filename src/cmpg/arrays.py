@@ -168,8 +168,11 @@ def _exact_array(name: str, raw: npt.NDArray[Any], error: type[CMPGError]) -> Fl
 def rational(text: str) -> Fraction:
     """Read "1/3" or "0.1" as the rational that is written there, or raise ValueError.
 
-    A power of ten beyond any float is refused before it is computed: its digits alone could fill the memory.
+    A power of ten beyond any float is refused before it is computed: its digits alone could fill the memory. So are
+    digits of other scripts and "1_0", which Python reads and other readers of the same file do not.
     """
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{reprlib.repr(text)} is no number")
     _, _, power = text.lower().partition("e")
     if power and abs(int(power)) > LARGEST_POWER:
         raise ValueError(f"{reprlib.repr(text)} is beyond every float")
@@ -417,8 +420,8 @@ def check_number(name: str, value: Any, *, error: type[CMPGError] = CMPGError) -
         raise error(f"{name} is {value!r}; a number is required.")
 
 
-def check_positive(name: str, value: Any, *, error: type[CMPGError] = CMPGError) -> None:
+def check_positive(name: str, value: Any) -> None:
     """Raise unless a value is one number above 0."""
-    check_number(name, value, error=error)
+    check_number(name, value)
     if not value > 0:
-        raise error(f"{name} is {value}; it must be positive.")
+        raise CMPGError(f"{name} is {value}; it must be positive.")

@@ -20,6 +20,7 @@ import numpy as np
 from cmpg.errors import OutOfTimeError
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=np.inf)
+_WORK: ContextVar[float] = ContextVar("work", default=np.inf)
 _CANCELLED: ContextVar[threading.Event | None] = ContextVar("cancelled", default=None)
 
 
@@ -39,6 +40,42 @@ def limited(deadline: float) -> Iterator[None]:
         yield
     finally:
         _DEADLINE.reset(token)
+
+
+@contextmanager
+def limited_work(seconds: float) -> Iterator[None]:
+    """Let whatever runs inside end with `OutOfTimeError` after so many seconds of this process's own work.
+
+    What is worth some work is worth it on a busy machine, too: seconds that other processes take do not count.
+
+    Examples
+    --------
+    >>> with limited_work(-1):
+    ...     check_time()
+    Traceback (most recent call last):
+    cmpg.errors.OutOfTimeError: the work took as long as it may.
+    """
+    token = _WORK.set(min(time.process_time() + seconds, _WORK.get()))
+    try:
+        yield
+    finally:
+        _WORK.reset(token)
+
+
+@contextmanager
+def limited_by_size() -> Iterator[None]:
+    """Let whatever runs inside take the work that its own size limits, so that its answer is the same on any machine.
+
+    Examples
+    --------
+    >>> with limited_work(-1), limited_by_size():
+    ...     check_time()
+    """
+    token = _WORK.set(np.inf)
+    try:
+        yield
+    finally:
+        _WORK.reset(token)
 
 
 @contextmanager
@@ -63,7 +100,7 @@ def cancellable(event: threading.Event) -> Iterator[None]:
 
 def has_deadline() -> bool:
     """Whether the work may have to end early: there is a deadline, or it can be cancelled."""
-    return _DEADLINE.get() < np.inf or _CANCELLED.get() is not None
+    return min(_DEADLINE.get(), _WORK.get()) < np.inf or _CANCELLED.get() is not None
 
 
 def is_over() -> bool:
@@ -83,3 +120,6 @@ def check_time() -> None:
     deadline = _DEADLINE.get()
     if deadline < np.inf and time.monotonic() > deadline:
         raise OutOfTimeError("the time limit was reached.")
+    work = _WORK.get()
+    if work < np.inf and time.process_time() > work:
+        raise OutOfTimeError("the work took as long as it may.")

@@ -5,7 +5,11 @@ A message gives coordinates, what was found, what is required, and what to do ab
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -160,3 +164,55 @@ class WorkerError(CMPGError):
     def __init__(self, message: str, *, missing: tuple[int, ...]) -> None:
         super().__init__(message)
         self.missing = missing
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SYNONYMS = {"seed": "rng", "random_state": "rng", "tol": "epsilon", "tolerance": "epsilon", "timeout": "time_limit"}
+"""What a keyword is called here, by what it is called on the command line or in other libraries."""
+
+
+def unknown_keyword(whose: str, word: str, known: Collection[str], advice: str = "") -> str:
+    """Return a sentence on a keyword that is not there: what was probably meant, or else what there is.
+
+    Examples
+    --------
+    >>> unknown_keyword("solve", "seed", ["epsilon", "rng"])
+    'solve has no seed; did you mean rng?'
+    """
+    meant = SYNONYMS.get(word, f"{word.removesuffix('s')}_names")  # agents are numbers, and agent_names their names
+    close = [meant] if meant in known else get_close_matches(word, sorted(known), n=1)
+    listed = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}."
+    return f"{whose} has no {word}; {advice or listed}"
+
+
+def explains_keywords(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function say what a keyword that it does not have was probably meant to be; `advice` goes first.
+
+    Examples
+    --------
+    >>> @explains_keywords()
+    ... def area(*, width, height):
+    ...     return width * height
+    >>> try:
+    ...     area(widht=2, height=3)
+    ... except CMPGError as error:
+    ...     print(error)
+    area has no widht; did you mean width?
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        known = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+        whose = function.__qualname__
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **given: P.kwargs) -> R:
+            for word in given:
+                if word not in known:
+                    raise CMPGError(unknown_keyword(whose, word, known, advice.get(word, "")))
+            return function(*args, **given)
+
+        return checked
+
+    return decorate

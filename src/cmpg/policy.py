@@ -450,19 +450,19 @@ def action_probabilities(answer: Any, num_actions: int, where: str = "the policy
         if given.dtype.kind in "iub" and 0 <= int(given.reshape(-1)[0]) < num_actions:
             return np.asarray(np.eye(num_actions)[int(given.reshape(-1)[0])])
         raise PolicyError(
-            f"{where.format(_told(answer))}; there are {num_actions} actions, from 0 to {num_actions - 1}."
+            f"{where.format(_shown(answer))}; there are {num_actions} actions, from 0 to {num_actions - 1}."
         )
     if given.dtype.kind not in "iuf" or given.shape != (num_actions,):
         raise PolicyError(
-            f"{where.format(_told(answer))}; the number of an action, or {num_actions} probabilities, are required."
+            f"{where.format(_shown(answer))}; the number of an action, or {num_actions} probabilities, are required."
         )
     row = np.asarray(given, dtype=np.float64)
     if not (np.isfinite(row).all() and (row >= 0).all() and abs(row.sum() - 1) <= 1e-6):
-        raise PolicyError(f"{where.format(_told(answer))}; probabilities must be at least 0 and sum to 1.")
+        raise PolicyError(f"{where.format(_shown(answer))}; probabilities must be at least 0 and sum to 1.")
     return np.asarray(row / row.sum())
 
 
-def _told(answer: Any) -> str:
+def _shown(answer: Any) -> str:
     shown = repr(answer)
     return shown if len(shown) <= 60 else shown[:59] + "…"
 

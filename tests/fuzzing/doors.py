@@ -215,11 +215,12 @@ def _sparse_game() -> dict[str, Any]:
 
 def _learning_run(folder: Path) -> dict[str, bytes]:
     """Learn a tiny game into a folder, and return its files."""
-    from cmpg.files.learning_folder import begin_learning_run, keep_trial
+    from cmpg.files.learning_folder import keep_trial
     from cmpg.learning.trials import BySharedModel, HiddenGame, trials
 
     game = small_games()["plain"]
-    begin_learning_run(folder, game)
+    folder.mkdir()
+    cmpg.save_game(game, folder / "game.npz")
     hidden, method = HiddenGame(game, budget=2000), BySharedModel(epsilon=0.5, delta=0.1)
     for each in trials(hidden, method, streams=np.random.SeedSequence(1).spawn(2)):
         keep_trial(folder, each)

@@ -39,7 +39,7 @@ import numpy as np
 
 from cmpg.arrays import to_exact
 from cmpg.cli.main import main as command
-from cmpg.equilibrium.certificate import Certificate, Feasibility, certify, screen
+from cmpg.equilibrium.certificate import Feasibility, certify, screen
 from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.equilibrium.quality import upper_bound
 from cmpg.equilibrium.result import Incumbent, Result, Status
@@ -49,6 +49,7 @@ from cmpg.files.run_folder import load_run, save_run
 from cmpg.games.constraints import bind
 from cmpg.games.game import Objective
 from cmpg.games.potential.check import Verdict, check_potential
+from cmpg.games.risk import Chance, with_chances
 from cmpg.policy import JointPolicy
 from cmpg.proof import run_files
 from cmpg.proof.check import check
@@ -163,6 +164,8 @@ class Case:
     def open(self, road: str) -> bool:
         """Whether a road takes claims of this kind."""
         claim = self.claim
+        if claim.budgets and road in ("solve", "potential"):  # of the game on (s, x), which the judge does not build
+            return False
         if road == "kernel":
             return claim.arithmetic == "floats" and not claim.large
         if road in ("screen", "numpy"):
@@ -183,9 +186,16 @@ class Case:
             return len(claim.weights) > 0 and not claim.large
         return True
 
+    def built(self) -> Any:
+        """The game without its mask, with its budgets on probabilities."""
+        claim, built = self.claim, build(self.claim.game)
+        if not claim.budgets:
+            return built
+        return with_chances(built, *(Chance(0, *each) for each in claim.budgets), keep_expected=claim.keep_expected)
+
     def game(self) -> Any:
         """The game, with its mask."""
-        built = build(self.claim.game)
+        built = self.built()
         return built if self.claim.binds.all() else bind(built, self.claim.binds)
 
     def policy(self) -> JointPolicy:
@@ -195,11 +205,11 @@ class Case:
     def by_certify(self, truth: Truth) -> Answer:
         """Certify in Python."""
         said = certify(self.game(), self.policy(), self.claim.multipliers)
-        return contradicted(truth, _record(said)), verdict_of(said)
+        return contradicted(truth, record_of(said)), verdict_of(said)
 
     def by_kernel(self, truth: Truth) -> Answer:
         """Check by the small kernel: no bound that it computes may exclude what is true."""
-        claim, game = self.claim, build(self.claim.game)
+        claim, game = self.claim, self.built()
         tables = self.policy().tables
         said = check(
             ProofClaim(
@@ -234,7 +244,7 @@ class Case:
     def by_screen(self, truth: Truth) -> Answer:
         """Judge by the CMDPs of the position, as `certify` judges what is too large for the kernel."""
         said = screen(self.game(), self.policy(), self.claim.multipliers)
-        return contradicted(truth, _record(said)), verdict_of(said)
+        return contradicted(truth, record_of(said)), verdict_of(said)
 
     def by_numpy(self, truth: Truth) -> Answer:
         """Do so without the compiled kernels."""
@@ -244,7 +254,7 @@ class Case:
     def by_exact(self, truth: Truth) -> Answer:
         """Certify in rationals, which leave nothing open."""
         said = certify(self.game(), self.policy(), self.claim.multipliers, exact=True)
-        wrong = contradicted(truth, _record(said))
+        wrong = contradicted(truth, record_of(said))
         if said.feasible != truth.feasible and not wrong:
             wrong.append(f"{said.feasibility.name}, and the truth is the other way round")
         return wrong, verdict_of(said)
@@ -260,7 +270,7 @@ class Case:
     def by_proposed(self, truth: Truth) -> Answer:
         """Certify without multipliers, so that the command proposes some; feasibility alone is compared."""
         with self._files("npz", multipliers=False) as (game, policy):
-            said = _run_command(["certify", game, policy, "--json"], may_refuse=True)
+            said = run_command(["certify", game, policy, "--json"], may_refuse=True)
         if said["code"] == 2:  # no solver found any, and the error says so
             return [], "refused"
         return contradicted(Truth(truth.excess, [None] * len(truth.gains), ()), said), "proposed"
@@ -272,7 +282,7 @@ class Case:
     def _by_command(self, truth: Truth, ending: str, *options: str, run: Callable[..., Any] | None = None) -> Answer:
         epsilon = _claimed(truth)
         with self._files(ending) as (game, policy):
-            said = (run or _run_command)(["certify", game, policy, "--json", "--epsilon", repr(epsilon), *options])
+            said = (run or run_command)(["certify", game, policy, "--json", "--epsilon", repr(epsilon), *options])
         wrong = contradicted(truth, said)
         if said["code"] == 0 and not _holds(truth, epsilon):
             wrong.append(f"exit code 0 at epsilon {epsilon!r}")
@@ -296,14 +306,14 @@ class Case:
         with tempfile.TemporaryDirectory() as folder:
             save_run(Path(folder) / "run", result)
             again = load_run(Path(folder) / "run").result
-        wrong = contradicted(truth, _record(again.certificate))
+        wrong = contradicted(truth, record_of(again.certificate))
         if again.status is Status.CERTIFIED and not _holds(truth, again.epsilon):
             wrong.append(f"CERTIFIED at epsilon {again.epsilon!r}")
         return wrong, again.status.name
 
     def by_infeasible(self, truth: Truth) -> Answer:
         """Ask whether some weights prove that no policy meets the thresholds."""
-        game = build(self.claim.game)
+        game = self.built()
         with np.errstate(all="ignore"):
             proof = prove_infeasible(game, self.claim.weights)
         if not proof.holds:
@@ -390,7 +400,7 @@ def contradicted(truth: Truth, said: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def verdict_of(said: Certificate) -> str:
+def verdict_of(said: Any) -> str:
     """The verdict, and whether the gains have a bound."""
     return said.feasibility.name if np.isfinite(said.epsilon) else f"{said.feasibility.name}, gains open"
 
@@ -406,7 +416,8 @@ def _between(low: float, exact: Fraction, high: float) -> bool:
     return not (np.isfinite(low) and np.isfinite(high)) or Fraction(low) <= exact <= Fraction(high)
 
 
-def _record(said: Certificate) -> dict[str, Any]:
+def record_of(said: Any) -> dict[str, Any]:
+    """What a certificate says, as a record."""
     return {"feasibility": said.feasibility.name, "excess": said.excess.tolist(), "gains": said.gains.tolist()}
 
 
@@ -450,7 +461,7 @@ def _floats(game: Any) -> Any:
     return game | tables
 
 
-def _run_command(words: list[str], *, may_refuse: bool = False) -> dict[str, Any]:
+def run_command(words: list[str], *, may_refuse: bool = False) -> dict[str, Any]:
     """Run the command in this process."""
     out, complaints = io.StringIO(), io.StringIO()
     with patch.object(sys, "argv", ["cmpg", *words]), contextlib.redirect_stdout(out):

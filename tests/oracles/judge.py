@@ -26,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import islice, product
 from math import lcm, prod
 from typing import Any
@@ -35,6 +35,7 @@ import numpy as np
 
 Game = dict[str, Any]
 Policy = Sequence[Any]
+Loads = Callable[[int, int], "Law"]  # by step and resource
 ZERO, ONE = Fraction(0), Fraction(1)
 
 
@@ -61,7 +62,8 @@ def weighed(terms: Iterable[tuple[Fraction, Fraction]]) -> Fraction:
     """Σ p·x, added up over one denominator: cancelling at every step would take nearly all of the time."""
     over: dict[int, int] = defaultdict(int)  # numerators by denominator
     for p, x in terms:
-        over[p.denominator * x.denominator] += p.numerator * x.numerator
+        if x:
+            over[p.denominator * x.denominator] += p.numerator * x.numerator
     common = lcm(*over)
     return Fraction(sum(numerator * (common // denominator) for denominator, numerator in over.items()), common)
 
@@ -222,6 +224,11 @@ class JointJudge:
         totals = [(each[0], *(c for c, bound in zip(each[1:], binds, strict=True) if bound)) for each in tried]
         best = best_mixture(totals, left)
         return None if best is None else best - self._sum(policy, lambda *w: self.process.reward(agent, *w))
+
+    def least_alone(self, policy: Policy, agent: int, j: int) -> Fraction:
+        """The least of one cost that one agent can bring about while the others keep theirs."""
+        only = [ONE if constraint == j else ZERO for constraint in range(self.process.constraints)]
+        return -planned(self._facing(policy, agent)(None, only), self.process.initial)
 
     def _facing(self, policy: Policy, agent: int) -> Callable[[int | None, list[Fraction]], Chosen]:
         """Return what an agent chooses among while the others keep theirs, by whose reward and which multipliers."""
@@ -521,11 +528,37 @@ def _eliminated(matrix: list[list[Fraction]]) -> list[Fraction]:
 
 
 @dataclass(frozen=True)
+class Law:
+    """How likely it is that 0, 1, 2, … of independent events happen: numerators, over one denominator."""
+
+    numerators: list[int]
+    common: int
+
+    @classmethod
+    def of(cls, chances: Iterable[Fraction]) -> Law:
+        """The law of events with these probabilities."""
+        found, common = [1], 1
+        for chance in chances:
+            yes, no = chance.numerator, chance.denominator - chance.numerator
+            found = [stay * no + join * yes for stay, join in zip([*found, 0], [0, *found], strict=True)]
+            common *= chance.denominator
+        return cls(found, common)
+
+    def mean(self, worth: Callable[[int], Fraction]) -> Fraction:
+        """The mean of what each number is worth."""
+        each = [worth(number) for number in range(len(self.numerators))]
+        over = lcm(*(x.denominator for x in each))
+        terms = zip(self.numerators, each, strict=True)
+        return Fraction(sum(n * x.numerator * (over // x.denominator) for n, x in terms if x), self.common * over)
+
+
+@dataclass(frozen=True)
 class LocalJudge:
     """Judges games of agents with states of their own, who meet at resources."""
 
     game: Game
-    _known: dict[int, Any] = field(default_factory=dict)  # by agent: the last table, and what happens under it
+    _known: dict[Any, Any] = field(default_factory=dict)
+    """By agent: the last table, what happens under it, and what it costs; by "used": the same of the last policy."""
 
     @property
     def thresholds(self) -> list[Fraction]:
@@ -539,19 +572,15 @@ class LocalJudge:
     def values(self, policy: Policy) -> list[Fraction]:
         """V^{r_i} of every agent."""
         used = self._used(policy)
-        return [self._alone(agent, policy[agent], self._rewards(agent, used)) for agent in range(len(policy))]
+        rewards = [self._rewards(agent, self._loads_without(agent, used)) for agent in range(len(policy))]
+        return [self._alone(agent, policy[agent], rewards[agent]) for agent in range(len(policy))]
 
     def costs(self, policy: Policy) -> list[Fraction]:
         """V^{c_j} of every constraint."""
         loads, found = self._loads_without(None, self._used(policy)), []
         for j in range(len(self.thresholds)):
-            private = [self._alone(agent, table, self._private(agent, j)) for agent, table in enumerate(policy)]
-            shared = weighed(
-                (chance, self._load_cost(j, step, place, load))
-                for step in range(self.game["horizon"])
-                for place in range(self._resources)
-                for load, chance in enumerate(loads(step, place))
-            )
+            private = [self._spent(agent, table, j) for agent, table in enumerate(policy)]
+            shared = self._shared_cost(j, loads)
             found.append(sum(private, shared))
         return found
 
@@ -588,59 +617,77 @@ class LocalJudge:
         best = best_mixture(tried, [room[j] for j in bound])
         return None if best is None else best - self._alone(agent, policy[agent], rewards)
 
+    def least_alone(self, policy: Policy, agent: int, j: int) -> Fraction:
+        """The least of one cost that one agent can bring about while the others keep theirs."""
+        _, spending, room = self._facing(policy, agent)
+        least = self._process(agent, lambda *where: -spending[j](*where))
+        return self.thresholds[j] - room[j] - planned(least, row(self.game["agents"][agent]["initial"]))
+
     def _facing(self, policy: Policy, agent: int) -> tuple[Any, list[Any], list[Fraction]]:
         """Return an agent's rewards, what it adds to each cost, and what the others leave of each threshold."""
-        used, room = self._used(policy), []
-        rewards = self._rewards(agent, used)
-        spending = [self._marginal(agent, used, j) for j in range(len(self.thresholds))]
-        loads = self._loads_without(agent, used)
+        loads, room = self._loads_without(agent, self._used(policy)), []
+        rewards = self._rewards(agent, loads)
+        spending = [self._marginal(agent, loads, j) for j in range(len(self.thresholds))]
         for j, limit in enumerate(self.thresholds):
-            private = (self._alone(i, table, self._private(i, j)) for i, table in enumerate(policy) if i != agent)
-            shared = weighed(
-                (chance, self._load_cost(j, step, place, load))
-                for step in range(self.game["horizon"])
-                for place in range(self._resources)
-                for load, chance in enumerate(loads(step, place))
-            )
+            private = (self._spent(i, table, j) for i, table in enumerate(policy) if i != agent)
+            shared = self._shared_cost(j, loads)
             room.append(limit - sum(private, shared))
         return rewards, spending, room
 
     def _process(self, agent: int, worth: Callable[[int, int, int], Fraction]) -> Chosen:
         own = self.game["agents"][agent]
         states, actions = np.asarray(own["reward"]).shape[1:]
-        moves = cache(lambda h, s, a: row(at(own["transition"], h)[s][a]))
+        moves = partial(self._moves, agent)
         return Chosen(self.game["horizon"], None, states, actions, cache(worth), moves)
 
     def least_cost(self, weights: Any) -> Fraction:
         """What one planner who sees and chooses everything pays at least."""
         charged = [Fraction(weight) for weight in np.asarray(weights).tolist()]
         agents = self.game["agents"]
-        joints = list(product(*(range(np.asarray(each["initial"]).size) for each in agents)))
-        actions = list(product(*(range(np.asarray(each["reward"]).shape[2]) for each in agents)))
-        values = dict.fromkeys(joints, ZERO)
+        if not any(np.asarray(each["uses"]).any() for each in agents):
+            return self._least_apart(charged)
+        shapes = [np.asarray(each["reward"]).shape[1:] for each in agents]
+        values = np.full([states for states, _ in shapes], ZERO, dtype=object)
         for step in reversed(range(self.game["horizon"])):
-            last = step + 1 == self.game["horizon"]
-            values = {
-                states: min(self._paid(step, states, joint, charged, None if last else values) for joint in actions)
-                for states in joints
-            }
-        starts = product(*(row(each["initial"]).items() for each in agents))
-        return sum((_chance(start) * values[tuple(s for s, _ in start)] for start in starts), ZERO)
+            ahead = values
+            for i, (states, actions) in enumerate(shapes):
+                # Agents move independently: the axis of a state becomes that of a pair, one agent after the other.
+                moves = [self._moves(i, step, s, a) for s, a in product(range(states), range(actions))]
+                ahead = np.tensordot(ahead, _full(moves, states), axes=(0, 1))
+            pairs = [(states * actions) for states, actions in shapes]
+            paid = np.empty(pairs, dtype=object)
+            for joint in product(*map(range, pairs)):
+                split = [divmod(pair, actions) for pair, (_, actions) in zip(joint, shapes, strict=True)]
+                paid[joint] = self._paid(step, split, charged)
+            chosen = (ahead + paid).reshape([size for shape in shapes for size in shape])
+            values = np.asarray(chosen.min(axis=tuple(range(1, 2 * len(shapes), 2))), dtype=object)
+        for each in agents:
+            initial = np.asarray(each["initial"])
+            values = np.tensordot(values, _full([row(initial)], initial.size)[0], axes=(0, 0))
+        return Fraction(values[()] if isinstance(values, np.ndarray) else values)
 
-    def _paid(
-        self, step: int, states: tuple[int, ...], joint: tuple[int, ...], charged: list[Fraction], values: Any
-    ) -> Fraction:
-        total, agents = ZERO, self.game["agents"]
+    def _least_apart(self, charged: list[Fraction]) -> Fraction:
+        """The same where nobody uses anything: each agent pays its own least, and what no load costs is paid anyway."""
+        total = weighed(
+            (price, self._load_cost(j, step, place, 0))
+            for j, price in enumerate(charged)
+            for step in range(self.game["horizon"])
+            for place in range(self._resources)
+        )
+        for agent, own in enumerate(self.game["agents"]):
+            spent = [(price, self._private(agent, j)) for j, price in enumerate(charged)]
+            worth = self._process(agent, lambda *at, spent=spent: -weighed((price, cost(*at)) for price, cost in spent))
+            total -= planned(worth, row(own["initial"]))
+        return total
+
+    def _paid(self, step: int, pairs: Sequence[tuple[int, int]], charged: list[Fraction]) -> Fraction:
+        """What agents in states that take actions pay at a step."""
+        total = ZERO
         for j, price in enumerate(charged):
-            private = (self._private(i, j)(step, s, a) for i, (s, a) in enumerate(zip(states, joint, strict=True)))
-            total += price * sum(private, ZERO)
+            total += price * sum((self._private(i, j)(step, s, a) for i, (s, a) in enumerate(pairs)), ZERO)
             for place in range(self._resources):
-                load = sum(self._uses(i, step, s, a, place) for i, (s, a) in enumerate(zip(states, joint, strict=True)))
+                load = sum(self._uses(i, step, s, a, place) for i, (s, a) in enumerate(pairs))
                 total += price * self._load_cost(j, step, place, load)
-        if values is not None:
-            rows = [row(at(each["transition"], step)[s][a]) for each, s, a in zip(agents, states, joint, strict=True)]
-            for ahead in product(*(each.items() for each in rows)):
-                total += _chance(ahead) * values[tuple(state for state, _ in ahead)]
         return total
 
     @property
@@ -653,12 +700,23 @@ class LocalJudge:
     def _load_cost(self, j: int, step: int, place: int, load: int) -> Fraction:
         return number(at(self.game["load_cost"][j], step)[place][load])
 
+    def _shared_cost(self, j: int, loads: Loads) -> Fraction:
+        """What the loads cost, over all steps and resources."""
+        places = product(range(self.game["horizon"]), range(self._resources))
+        return weighed((ONE, loads(*where).mean(partial(self._load_cost, j, *where))) for where in places)
+
     def _private(self, agent: int, j: int) -> Callable[[int, int, int], Fraction]:
         cost = self.game["agents"][agent].get("cost")
         return lambda step, state, action: ZERO if cost is None else number(at(cost[j], step)[state][action])
 
     def _used(self, policy: Policy) -> list[list[list[Fraction]]]:
         """How likely each agent uses each resource, by step."""
+        known = self._known.get("used")
+        if known is None or not all(one is other for one, other in zip(known[0], policy, strict=True)):
+            known = self._known["used"] = (*policy,), self._uses_of_all(policy)
+        return known[1]  # type: ignore[no-any-return]
+
+    def _uses_of_all(self, policy: Policy) -> list[list[list[Fraction]]]:
         found = []
         for agent, table in enumerate(policy):
             at_step = [[ZERO] * self._resources for _ in range(self.game["horizon"])]
@@ -673,9 +731,25 @@ class LocalJudge:
     def _present(self, agent: int, table: Any) -> list[dict[tuple[int, int], Fraction]]:
         """How likely an agent is in each state and plays each action, by step."""
         if agent not in self._known or self._known[agent][0] is not table:
-            self._known[agent] = table, list(self._followed(agent, table))
+            self._known[agent] = table, list(self._followed(agent, table)), {}
         found: list[dict[tuple[int, int], Fraction]] = self._known[agent][1]
         return found
+
+    def _spent(self, agent: int, table: Any, j: int) -> Fraction:
+        """What an agent pays by itself of one cost."""
+        self._present(agent, table)
+        spent: dict[int, Fraction] = self._known[agent][2]
+        if j not in spent:
+            spent[j] = self._alone(agent, table, self._private(agent, j))
+        return spent[j]
+
+    def _moves(self, agent: int, step: int, state: int, action: int) -> dict[int, Fraction]:
+        """Where an agent's action leads."""
+        table = self.game["agents"][agent]["transition"]
+        place = (agent, 0 if len(table) == 1 else step, state, action)
+        if place not in self._known:
+            self._known[place] = row(table[place[1]][state][action])
+        return self._known[place]  # type: ignore[no-any-return]
 
     def _followed(self, agent: int, table: Any) -> Iterable[dict[tuple[int, int], Fraction]]:
         own = self.game["agents"][agent]
@@ -683,16 +757,15 @@ class LocalJudge:
         for step in range(self.game["horizon"]):
             pairs = {(s, a): reached * p for s, reached in states.items() for a, p in row(table[step][s]).items()}
             yield pairs
-            states = mixed((chance, row(at(own["transition"], step)[s][a])) for (s, a), chance in pairs.items())
+            states = mixed((chance, self._moves(agent, step, s, a)) for (s, a), chance in pairs.items())
 
-    def _rewards(self, agent: int, used: Any) -> Callable[[int, int, int], Fraction]:
+    def _rewards(self, agent: int, loads: Loads) -> Callable[[int, int, int], Fraction]:
         """What an agent gets: its own reward less the delays that it expects, being one of those who load."""
-        loads = self._loads_without(agent, used)
 
         @cache
         def delay(step: int, place: int) -> Fraction:
             given = at(self.game["delay"], step)[place]
-            return weighed((p, number(given[load + 1])) for load, p in enumerate(loads(step, place)))
+            return loads(step, place).mean(lambda load: number(given[load + 1]))
 
         def reward(step: int, state: int, action: int) -> Fraction:
             private = number(at(self.game["agents"][agent]["reward"], step)[state][action])
@@ -701,16 +774,14 @@ class LocalJudge:
 
         return reward
 
-    def _marginal(self, agent: int, used: Any, j: int) -> Callable[[int, int, int], Fraction]:
+    def _marginal(self, agent: int, loads: Loads, j: int) -> Callable[[int, int, int], Fraction]:
         """What an agent adds to the spending: its own cost, and what the load costs more with it than without."""
-        loads, private = self._loads_without(agent, used), self._private(agent, j)
+        private = self._private(agent, j)
 
         @cache
         def added(step: int, place: int) -> Fraction:
-            return weighed(
-                (p, self._load_cost(j, step, place, load + 1) - self._load_cost(j, step, place, load))
-                for load, p in enumerate(loads(step, place))
-            )
+            paid = partial(self._load_cost, j, step, place)
+            return loads(step, place).mean(lambda load: paid(load + 1) - paid(load))
 
         def cost(step: int, state: int, action: int) -> Fraction:
             places = (place for place in range(self._resources) if self._uses(agent, step, state, action, place))
@@ -718,10 +789,12 @@ class LocalJudge:
 
         return cost
 
-    def _loads_without(self, agent: int | None, used: Any) -> Callable[[int, int], list[Fraction]]:
+    def _loads_without(self, agent: int | None, used: Any) -> Loads:
+        """The distribution of the load of each resource at each step, without one agent."""
+
         @cache
-        def loads(step: int, place: int) -> list[Fraction]:
-            return _loads([each[step][place] for other, each in enumerate(used) if other != agent])
+        def loads(step: int, place: int) -> Law:
+            return Law.of([each[step][place] for other, each in enumerate(used) if other != agent])
 
         return loads
 
@@ -731,14 +804,13 @@ class LocalJudge:
         return weighed((p, worth(step, *pair)) for step, pairs in there for pair, p in pairs.items())
 
 
-def _loads(chances: Iterable[Fraction]) -> list[Fraction]:
-    """The distribution of how many of independent events happen."""
-    found, common = [1], 1  # numerators over one denominator
-    for chance in chances:
-        yes, no = chance.numerator, chance.denominator - chance.numerator
-        found = [stay * no + join * yes for stay, join in zip([*found, 0], [0, *found], strict=True)]
-        common *= chance.denominator
-    return [Fraction(each, common) for each in found]
+def _full(rows: Sequence[dict[int, Fraction]], columns: int) -> Any:
+    """Rows as a table of fractions."""
+    table = np.full((len(rows), columns), ZERO, dtype=object)
+    for place, each in enumerate(rows):
+        for column, chance in each.items():
+            table[place, column] = chance
+    return table
 
 
 def _chance(outcome: Sequence[tuple[int, Fraction]]) -> Fraction:

@@ -47,6 +47,8 @@ class Claim:
     weights: np.ndarray  # [k]: are said to prove that nothing is feasible
     judged: JointJudge | LocalJudge
     large: bool = False
+    budgets: tuple[tuple[float, float], ...] = ()  # on the first cost: what it exceeds with which probability at most
+    keep_expected: bool = True  # its threshold, beside the budgets
 
 
 def draw_claim(seed: int) -> Claim:
@@ -60,7 +62,7 @@ def draw_claim(seed: int) -> Claim:
     hard = rng.random() < (0.6 if exact == "rational policy" else 0.25)
     numbers = Numbers(rng, hard=hard, rational=exact == "rationals")
     constraints = int(rng.choice(4, p=(0.1, 0.55, 0.25, 0.1)))
-    game = _game(form, numbers, constraints, large=large)
+    game = draw_game(form, numbers, constraints, large=large)
     if large:
         game = hidden(game, rng)
     shapes = shapes_of(game)
@@ -74,7 +76,7 @@ def draw_claim(seed: int) -> Claim:
         binds = rng.integers(2, size=binds.shape)
         binds[rng.integers(len(policy), size=constraints), np.arange(constraints)] = 1
     judged = judge(game)
-    game["thresholds"] = _thresholds(judged.costs(policy), numbers)
+    game["thresholds"] = thresholds_near(judged.costs(policy), numbers)
     judged = judged.with_thresholds(game["thresholds"])
     multipliers = numbers.multipliers(binds.shape) * 1.0
     multipliers[binds == 0] = 0.0
@@ -195,7 +197,8 @@ def _length(numbers: Numbers, *, discounted: bool, large: bool = False) -> tuple
     return {"horizon": horizon}, int(rng.choice([1, horizon]))
 
 
-def _game(form: str, numbers: Numbers, constraints: int, *, large: bool) -> Game:
+def draw_game(form: str, numbers: Numbers, constraints: int, *, large: bool = False) -> Game:
+    """Draw a game of one form; its thresholds are still zero."""
     rng = numbers.rng
     if form == "local":
         return _local(numbers, constraints)
@@ -271,18 +274,7 @@ def _local(numbers: Numbers, constraints: int) -> Game:
                 agents[0] | ({} if rng.random() < 0.5 else {"initial": numbers.rows(agents[0]["initial"].shape)})
             )
             continue
-        states, actions = int(rng.integers(1, 4)), int(rng.integers(1, 4))
-        agents.append(
-            {
-                "transition": numbers.rows((steps, states, actions, states)),
-                "reward": numbers.entries((steps, states, actions)),
-                "uses": (rng.random((steps, states, actions, resources)) < 0.5).astype(float),
-                "initial": numbers.rows((states,)),
-                "cost": numbers.entries((constraints, steps, states, actions), cost=True)
-                if rng.random() < 0.5
-                else None,
-            }
-        )
+        agents.append(draw_agent(numbers, steps, resources, constraints))
     load_cost = numbers.entries((constraints, steps, resources, count + 1), cost=True)
     if rng.random() < 0.5 and np.abs(load_cost).max(initial=0) < 1e300:  # a cost that does not fall as the load grows
         load_cost = np.cumsum(np.abs(load_cost), axis=-1)
@@ -293,6 +285,19 @@ def _local(numbers: Numbers, constraints: int) -> Game:
         "delay": numbers.entries((steps, resources, count + 1)),
         "load_cost": load_cost,
         "thresholds": np.zeros(constraints),
+    }
+
+
+def draw_agent(numbers: Numbers, steps: int, resources: int, constraints: int) -> dict[str, Any]:
+    """Draw an agent with states of its own."""
+    rng = numbers.rng
+    states, actions = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    return {
+        "transition": numbers.rows((steps, states, actions, states)),
+        "reward": numbers.entries((steps, states, actions)),
+        "uses": (rng.random((steps, states, actions, resources)) < 0.5).astype(float),
+        "initial": numbers.rows((states,)),
+        "cost": numbers.entries((constraints, steps, states, actions), cost=True) if rng.random() < 0.5 else None,
     }
 
 
@@ -333,7 +338,7 @@ def _wider(transition: np.ndarray, more: int) -> np.ndarray:
     return grown
 
 
-def _thresholds(costs: list[Fraction], numbers: Numbers) -> Any:
+def thresholds_near(costs: list[Fraction], numbers: Numbers) -> Any:
     """Choose thresholds, most of them next to what the policy costs."""
     rng, found = numbers.rng, []
     for cost in costs:
@@ -342,11 +347,12 @@ def _thresholds(costs: list[Fraction], numbers: Numbers) -> Any:
             tiny = Fraction(1, 10**350)
             found.append({"above": cost, "below": cost - tiny, "zero": Fraction(0)}.get(kind, cost + tiny))
             continue
-        found.append(min(max(_threshold(kind, cost, rng), -1e308), 1e308))
+        found.append(min(max(threshold_near(kind, cost, rng), -1e308), 1e308))
     return np.array(found, dtype=object if numbers.rational else float)
 
 
-def _threshold(kind: str, cost: Fraction, rng: np.random.Generator) -> float:
+def threshold_near(kind: str, cost: Fraction, rng: np.random.Generator) -> float:
+    """Choose a threshold next to a cost."""
     try:
         nearest = float(cost)
     except OverflowError:

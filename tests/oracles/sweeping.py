@@ -99,21 +99,17 @@ def told(result: Result) -> str:
     return f"{result.status.name}, {result.certificate.feasibility.name}"
 
 
+def build_agent(agent: Game) -> LocalAgent:
+    """Hand a plain agent of a local game to the library."""
+    named = {name: agent[name] for name in ("transition", "reward", "uses", "initial")}
+    return LocalAgent(**named, costs=agent["cost"])
+
+
 def build(game: Game) -> LibraryGame:
     """Hand a plain game to the library."""
     if game["form"] == "local":
-        agents = [
-            LocalAgent(
-                transition=agent["transition"],
-                reward=agent["reward"],
-                uses=agent["uses"],
-                initial=agent["initial"],
-                costs=agent["cost"],
-            )
-            for agent in game["agents"]
-        ]
         return LocalGame(
-            agents=tuple(agents),
+            agents=tuple(map(build_agent, game["agents"])),
             delay=game["delay"],
             load_costs=game["load_cost"],
             thresholds=game["thresholds"],

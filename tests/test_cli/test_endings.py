@@ -11,8 +11,11 @@ from unittest.mock import patch
 import pytest
 
 import cmpg as library
+from cmpg.deadline import is_over, limited
 from cmpg.equilibrium import runs
+from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.errors import CMPGError, FileError
+from cmpg.games import Objective
 from command_line import PATIENCE, PROGRAM, cmpg
 
 SWEEP = ["sweep", "spectrum", "--agents", "2", "--threshold", "0.05:0.4:0.005"]
@@ -164,3 +167,20 @@ def test_games_are_compared_in_processes_and_shown_as_tables():
     shown = cmpg(*words)
     assert shown.out.startswith("counter-example: potential game")
     assert "CA-CMPG: 1 of 1 answers with a gap of at most 1e-6" in shown.out
+
+
+def test_the_upper_bound_may_take_work_and_not_time(monkeypatch):
+    """A machine that is busy with something else leaves it as much as a quiet one."""
+    ended = []
+
+    def bounded(result, *, time_limit):
+        with monkeypatch.context() as clock, limited(time.monotonic() + time_limit):
+            clock.setattr("time.monotonic", lambda: 1e9)
+            ended.append(is_over())
+            clock.setattr("time.process_time", lambda: 1e9)
+            ended.append(is_over())
+        return OptimalityGap(Objective.WELFARE, float(result.values.sum()), None)
+
+    monkeypatch.setattr("cmpg.equilibrium.quality.quality", bounded)
+    assert cmpg("solve", "counter-example").code == 0
+    assert ended == [False, True]

@@ -118,6 +118,27 @@ def test_a_recorded_day_is_operated():
     assert "clairvoyant" in shown.out
 
 
+def test_an_incident_closes_a_link_of_an_operated_day():
+    done = cmpg("operate", "routing", "--agents", "4", "--close", "1-2@1", "--json")
+    assert done.code == 0
+    (day,) = json.loads(done.out)["days"]
+    assert day["plans"] >= 2, "a plan is made when the link is closed"
+    assert "a name and a time are required" in cmpg("operate", "routing", "--close", "1-2").err
+    assert "there is no resource 'x'" in cmpg("operate", "routing", "--agents", "2", "--close", "x@1").err
+    assert "the day has the steps" in cmpg("operate", "routing", "--agents", "2", "--close", "1-2@99").err
+
+
+def test_a_robot_that_arrives_gets_its_next_goal():
+    done = cmpg("operate", "robots", "--agents", "2", "--horizon", "24", "--lifelong", "--json")
+    assert done.code == 0
+    found = json.loads(done.out)
+    assert found["certified"]
+    assert sorted(found["completed"]) == ["robot 0", "robot 1"]
+    assert sum(found["completed"].values()) > 2, "more tasks than first goals"
+    assert "tasks completed" in cmpg("operate", "robots", "--agents", "2", "--horizon", "16", "--lifelong").out
+    assert "one run of robots" in cmpg("operate", "charging", "--lifelong").err
+
+
 def test_what_cannot_be_operated_is_refused():
     assert "has no days" in cmpg("operate", "robots", "--days", "3").err
     assert "the first of them is required" in cmpg("operate", "charging", "--days", "3").err

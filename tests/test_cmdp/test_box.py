@@ -74,7 +74,7 @@ def with_kernel(box, kernel):
 
 
 @given(boxes())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_the_search_equals_the_linear_program(box):
     try:
         expected = extended_linear_program(box)
@@ -89,7 +89,7 @@ def test_the_search_equals_the_linear_program(box):
 
 
 @given(boxes())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 def test_the_answer_is_a_kernel_of_the_box_and_what_the_policy_is_worth_under_it(box):
     try:
         found = optimistic_response(box)
@@ -212,18 +212,6 @@ def test_every_kernel_of_the_box_stays_within_the_bounds(seed):
     spread = np.broadcast_to(box.spread, (3, 4, 2))
     other = np.array(central_kernel(box))
     assert (0.5 * np.abs(other - cmdp.transition).sum(axis=-1) <= spread + 1e-12).all()
-
-
-def test_random_ties_come_from_the_generator():
-    cmdp = CMDP(
-        transition=np.ones((1, 1, 4, 1)), reward=np.zeros((1, 1, 4)), costs=[], thresholds=[], initial=[1.0], horizon=9
-    )
-    box = BoxCMDP(cmdp, cmdp.transition, cmdp.transition)
-    first, second, other = (
-        optimistic_plan(box, np.zeros(0), rng=np.random.default_rng(seed)).actions for seed in (1, 1, 2)
-    )
-    assert (first == second).all()
-    assert (first != other).any()
 
 
 def test_bad_boxes_are_refused_with_coordinates():

@@ -32,7 +32,7 @@ def random_program(seed, rows, columns, *, degenerate):
     return SmallProgram(objective, matrix, np.append(limits, 1.0), np.zeros(columns + rows + 1, dtype=bool))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(SEEDS, st.integers(1, 5), st.integers(1, 12), st.booleans())
 def test_the_optimum_is_that_of_scipy(seed, rows, columns, degenerate):
     program = random_program(seed, rows, columns, degenerate=degenerate)
@@ -73,7 +73,7 @@ def master(columns, limits):
     return MasterProgram(columns, limits, units=np.ones(len(limits)), margins=np.full(len(limits), 1e-15))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(SEEDS, st.integers(1, 4), st.integers(1, 10))
 def test_the_master_finds_what_scipy_finds(seed, constraints, plans):
     rng = np.random.default_rng(seed)

@@ -57,7 +57,7 @@ chains = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(chains)
 def test_values_are_those_of_linear_algebra_in_rationals(case):
     seed, kind, states, discount, sparse = case
@@ -72,7 +72,7 @@ def test_values_are_those_of_linear_algebra_in_rationals(case):
         assert max(abs(float(a - Fraction(b))) for a, b in zip(truth, found.absolute[:, j], strict=True)) <= allowed
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(chains)
 def test_visits_are_those_of_linear_algebra_in_rationals(case):
     seed, kind, states, discount, sparse = case

@@ -29,7 +29,7 @@ def excesses(cmdp, policy):
 # --- Optimality and feasibility ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=40)
 @given(cmdp=cmdps(scales=SCALES))
 def test_the_gap_is_rounding_and_the_thresholds_hold(cmdp):
     """Dense and sparse, stationary or not, finite or discounted, loose or with no slack at all, k = 0 to 3."""
@@ -45,13 +45,13 @@ def test_the_gap_is_rounding_and_the_thresholds_hold(cmdp):
     assert response.costs.tolist() == judged.costs.tolist()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(cmdp=cmdps(discounted=False, slack=("loose",), max_states=5, max_horizon=4, constraints=(1, 3), scales=SCALES))
 def test_thresholds_with_slack_are_met_in_exact_arithmetic(cmdp):
     assert max(excesses(cmdp, Exact()(cmdp).policy)) <= 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     cmdp=cmdps(discounted=False, slack=("tight",), rough=False, max_states=5, max_horizon=4, constraints=(1, 3)),
 )
@@ -59,7 +59,7 @@ def test_zero_slack_is_met_in_exact_arithmetic_where_ties_are_exact(cmdp):
     assert max(excesses(cmdp, Exact()(cmdp).policy)) <= 0
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(discounted=False, slack=("tight",), rough=True, max_states=5, max_horizon=4, constraints=(1, 3)))
 def test_zero_slack_is_never_exceeded_by_more_than_the_margin(cmdp):
     over = excesses(cmdp, Exact()(cmdp).policy)
@@ -73,7 +73,7 @@ def test_discounted_thresholds_are_met_in_exact_arithmetic(cmdp):
     assert all(cost <= limit for cost, limit in zip(costs, fractions(cmdp.thresholds), strict=True))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(slack=("loose",)), seed=SEEDS)
 def test_no_feasible_policy_is_worth_more(cmdp, seed):
     rng, response = np.random.default_rng(seed), Exact()(cmdp)
@@ -83,7 +83,7 @@ def test_no_feasible_policy_is_worth_more(cmdp, seed):
             assert judged.value <= response.value + 1e-9 * float(cmdp.sizes[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(slack=("loose",), constraints=(1, 3)))
 def test_the_multipliers_bound_what_more_budget_is_worth(cmdp):
     """Weak duality for other thresholds: the value is concave in α, and λ is a slope of it."""
@@ -208,7 +208,7 @@ def test_random_ties_change_the_policy_and_not_the_value(cmdp, seed):
 # --- Infeasibility and slack ------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(cmdp=cmdps(slack=("tight",), constraints=(1, 3)), seed=SEEDS)
 def test_infeasibility_comes_with_its_proof(cmdp, seed):
     """The thresholds of a plan of least weighted cost, lowered together, cannot be met."""
@@ -230,7 +230,7 @@ def test_the_error_says_what_is_possible_and_what_is_asked():
         Exact()(one_state([0.0, 1.0], [1.0, 2.0], thresholds=[1.5], horizon=2))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(constraints=(1, 3)), seed=SEEDS)
 def test_the_greatest_slack_is_proven(cmdp, seed):
     found = greatest_slack(cmdp)

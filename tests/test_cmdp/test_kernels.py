@@ -41,9 +41,12 @@ def test_compiled_kernels_that_are_not_there_are_an_error(package):
 
 
 @PACKAGES
-def test_an_extension_that_was_built_for_other_calls_is_not_used(package):
+@pytest.mark.parametrize("constant", ["INTERFACE", "HEADERS"])
+def test_an_extension_that_was_built_for_other_calls_or_tables_is_not_used(package, constant):
+    pytest.importorskip(f"{package}._compiled")
     code = (
-        "import sys, types; old = types.ModuleType('old'); old.INTERFACE = 1;"
+        f"import sys, types, {package}._compiled as now; old = types.ModuleType('old');"
+        f"old.INTERFACE = now.INTERFACE; old.HEADERS = now.HEADERS; old.{constant} += 1;"
         f"sys.modules['{package}._compiled'] = old;"
         f"from cmpg.cmdp.kernels.choice import compiled; print(compiled('{package}'))"
     )

@@ -73,7 +73,7 @@ def solve_by_cvxpy(cmdp):
 # --- Agreement --------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(cmdp=cmdps(scales=SCALES), method=st.sampled_from(["simplex", "ipm"]))
 def test_exact_and_linear_program_agree(cmdp, method):
     exact, program = Exact()(cmdp), LinearProgram(method)(cmdp)
@@ -83,7 +83,7 @@ def test_exact_and_linear_program_agree(cmdp, method):
     assert program.value <= exact.bound + 1e-12 * float(cmdp.sizes[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(discounted=False, slack=("loose",), max_states=4, max_horizon=4, constraints=(1, 3), scales=SCALES))
 def test_thresholds_with_slack_are_met_in_exact_arithmetic(cmdp):
     costs = exact_costs(cmdp, LinearProgram()(cmdp).policy)

@@ -35,7 +35,7 @@ def tables(**changes):
 # --- Evaluation -------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(discounted=False, max_states=4, max_horizon=4, scales=(1.0, 1e9, 1e-9)), seed=SEEDS)
 def test_costs_are_within_the_promised_rounding_of_the_exact_ones(cmdp, seed):
     policy = random_policy(cmdp, np.random.default_rng(seed))
@@ -45,7 +45,7 @@ def test_costs_are_within_the_promised_rounding_of_the_exact_ones(cmdp, seed):
         assert abs(Fraction(float(costs[j])) - exact[j]) <= Fraction(cmdp.rounding) * size
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(sparse=False), seed=SEEDS)
 def test_dense_and_sparse_are_the_same_process(cmdp, seed):
     policy = random_policy(cmdp, np.random.default_rng(seed))
@@ -98,7 +98,7 @@ def test_discounted_costs_are_within_the_promised_rounding(cmdp, seed):
 # --- The appendix's occupancy lemmas ----------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(), seed=SEEDS)
 def test_values_are_linear_in_the_occupancy(cmdp, seed):
     policy = random_policy(cmdp, np.random.default_rng(seed))
@@ -109,7 +109,7 @@ def test_values_are_linear_in_the_occupancy(cmdp, seed):
         assert (visits * cost).sum() == pytest.approx(found, abs=1e-11 * scale)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(), seed=SEEDS)
 def test_occupancies_satisfy_their_recursion(cmdp, seed):
     policy = random_policy(cmdp, np.random.default_rng(seed))
@@ -124,7 +124,7 @@ def test_occupancies_satisfy_their_recursion(cmdp, seed):
     assert visits.sum(axis=2) == pytest.approx(expected, abs=1e-11 / (1 - (cmdp.discount or 0.0)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(), seed=SEEDS)
 def test_a_mean_of_occupancies_is_the_occupancy_of_one_policy(cmdp, seed):
     """Convexity, and the rule that turns the mean into a policy with the mean of all values."""
@@ -139,7 +139,7 @@ def test_a_mean_of_occupancies_is_the_occupancy_of_one_policy(cmdp, seed):
     assert evaluate(cmdp, mixed).value == pytest.approx(float(weights @ values), abs=scale * float(cmdp.sizes[0] + 1))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(), seed=SEEDS)
 def test_a_policy_comes_back_from_its_occupancy_where_it_is_visited(cmdp, seed):
     rng = np.random.default_rng(seed)

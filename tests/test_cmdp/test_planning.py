@@ -42,7 +42,7 @@ def lagrangian(cmdp, policy, multipliers):
 # --- Optimality -------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(max_states=2, max_actions=3, max_horizon=3, constraints=(0, 2)), seed=SEEDS)
 def test_a_plan_is_best_among_all_deterministic_policies(cmdp, seed):
     multipliers = multipliers_for(cmdp, seed)
@@ -56,7 +56,7 @@ def test_a_plan_is_best_among_all_deterministic_policies(cmdp, seed):
         assert cheapest.costs.sum() == pytest.approx(least, abs=1e-11 * float(cmdp.sizes[1:].sum()))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(cmdp=cmdps(), seed=SEEDS, random_ties=st.booleans())
 def test_a_plan_has_the_value_and_the_costs_that_it_claims(cmdp, seed, random_ties):
     rng = np.random.default_rng(seed) if random_ties else None
@@ -67,7 +67,7 @@ def test_a_plan_has_the_value_and_the_costs_that_it_claims(cmdp, seed, random_ti
     assert found.costs == pytest.approx(judged.costs, abs=1e-11 * float(cmdp.sizes.max()))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(cmdp=cmdps(), seed=SEEDS)
 def test_the_dual_bound_exceeds_every_feasible_value(cmdp, seed):
     """Also: every policy's Lagrangian, feasible or not, and a plan for the same multipliers attains it."""
@@ -120,7 +120,7 @@ def test_the_bound_is_that_of_the_best_plan(cmdp, seed):
     assert dual_bound(cmdp, multipliers) == pytest.approx(best, abs=1e-11 * scale)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(discounted=False), seed=SEEDS, which=st.integers(1, 3))
 def test_tables_of_the_state_alone_give_the_same_bits_when_they_are_views_of_one_column(cmdp, seed, which):
     def column(table):
@@ -145,7 +145,7 @@ def test_tables_of_the_state_alone_give_the_same_bits_when_they_are_views_of_one
         assert np.array_equal(getattr(views, name), getattr(copies, name))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(discounted=False), seed=SEEDS)
 def test_the_maximum_is_reached_by_its_actions_and_bounds_every_plan(cmdp, seed):
     multipliers = multipliers_for(cmdp, seed)

@@ -34,7 +34,7 @@ def binding_cmdp(seed, *, constraints=1, discount=None):
     return replace(cmdp, thresholds=safe + 0.5 * np.abs(free - safe), trusted=True)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(slack=("loose",), max_states=5, max_horizon=4))
 def test_the_gap_is_within_the_tolerance_and_the_thresholds_hold(cmdp):
     tolerance = 0.05 * cmdp.reward_range + 1e-9
@@ -106,7 +106,7 @@ def test_the_same_generator_gives_the_same_bits():
     assert one.multipliers.tolist() == other.multipliers.tolist()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(cmdp=cmdps(slack=("loose",), constraints=(1, 3)), seed=SEEDS)
 def test_any_occupancy_is_repaired_by_the_least_mixing(cmdp, seed):
     """Of the unconstrained optimum, no more is given up than excess/(excess + slack)."""

@@ -55,7 +55,7 @@ def test_gradients_of_a_local_game_are_those_of_its_own_values():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_the_projection_is_the_nearest_point(seed, actions):
     """x is the projection of y exactly when (y − x)·(z − x) ≤ 0 for every vertex z of the simplex."""
     rng = np.random.default_rng(seed)

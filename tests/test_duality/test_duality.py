@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from cmpg.cmdp.exact import Exact
+from cmpg.duality.analysis import StrongDuality, analyse_duality
 from cmpg.duality.dual_function import (
-    StrongDuality,
-    analyse_duality,
     dual_function,
     dual_maximisers,
     dual_value,
@@ -26,6 +25,8 @@ from cmpg.errors import GameError, InfeasibleError
 from cmpg.games.joint.game import JointGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, modified_counter_example, spectrum
+from oracles.judge import judge
+from oracles.sweeping import build
 
 
 def mixed(*second):
@@ -277,3 +278,38 @@ def test_maximisers_are_complete(seed):
             spent = game.costs[0, 0, 0, *first] + game.costs[0, 0, ahead, *second]
             totals.append(reward[0, 0, *first] + reward[1, ahead, *second] - 0.5 * spent)
     assert len(found.found) == int((np.array(totals) >= max(totals) - 1e-9).sum())
+
+
+def one_choice(threshold, *, agents=1):
+    """Agents with a single action, which costs one half and is worth a tenth."""
+    shape = (1, 1, *(1 for _ in range(agents)))
+    return JointGame(
+        transition=np.ones((*shape, 1)),
+        rewards=np.full((agents, *shape), 0.1),
+        costs=np.full((1, *shape), 0.5),
+        thresholds=[threshold],
+        initial=[1.0],
+        horizon=1,
+    )
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+def test_a_policy_that_exceeds_a_threshold_by_a_hair_is_no_lower_bound(agents):
+    # The single policy costs more than the threshold, by less than rounding in general: there is no feasible one.
+    found = primal_value(one_choice(np.nextafter(0.5, 0.0), agents=agents), max_nodes=10)
+    assert (found.lower, found.policy) == (-np.inf, None)
+    met = primal_value(one_choice(0.5, agents=agents), max_nodes=10)
+    assert met.policy is not None
+    assert met.lower <= 0.1 <= met.upper
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_policy_is_worth_less_than_the_lower_bound_says(seed):
+    rng = np.random.default_rng(seed)
+    tables = {"rewards": np.repeat(rng.normal(size=(1, 1, 1, 2, 2)), 2, axis=0), "costs": rng.random((1, 1, 1, 2, 2))}
+    game = {"form": "joint", "horizon": 1, "initial": np.ones(1), "transition": np.ones((1, 1, 2, 2, 1)), **tables}
+    game["thresholds"] = np.array([float(np.median(tables["costs"]))])
+    found, judged = primal_value(build(game), max_nodes=30), judge(game)
+    policy = [np.asarray(table) for table in found.policy]
+    assert judged.values(policy)[0] >= Fraction(found.lower)
+    assert judged.costs(policy)[0] <= judged.thresholds[0]

@@ -1,13 +1,26 @@
 """The duality gap with certified ends, for every form of game with a potential."""
 
+import json
+
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
-from cmpg.duality import analyse_duality, dual_function_bounds, dual_value, duality_gap, penalised_local_game
+from cmpg.duality import (
+    StrongDuality,
+    analyse_duality,
+    dual_function_bounds,
+    dual_value,
+    duality_gap,
+    penalised_local_game,
+)
 from cmpg.duality.dual_function import dual_function
 from cmpg.errors import GameError, UnsupportedError
+from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.local.to_joint import lift_policy, to_joint_with_potential
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, grid_world_local, routing
+from command_line import cmpg as run
 
 
 def test_the_gap_of_the_counter_example_is_known_to_six_digits():
@@ -66,6 +79,74 @@ def test_a_game_without_a_potential_has_no_gap():
 
 def test_what_has_no_planner_is_told_what_brackets_it():
     game = grid_world_local()
-    for analyse in (analyse_duality, dual_value, lambda each: dual_function(each, [1.0])):
-        with pytest.raises(UnsupportedError, match=r"duality_gap\(game\) brackets P\* and D\* of every form"):
+    for analyse in (dual_value, lambda each: dual_function(each, [1.0])):
+        with pytest.raises(UnsupportedError, match=r"analyse_duality\(game\) brackets P\* and D\* of every form"):
             analyse(game)
+
+
+def any_use_costs(*, threshold=0.5):
+    """Two agents gain 1 each by using a resource; use by one or both costs 1. At α = ½, P* = 2 − √2 and D* = 1."""
+    uses = np.array([0.0, 1.0])[None, None, :, None]
+    agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=np.array([[[0.0, 1.0]]]), uses=uses, initial=[1.0])
+    costs = np.array([0.0, 1.0, 1.0])[None, None, None]
+    return LocalGame(agents=[agent] * 2, delay=np.zeros((1, 1, 3)), load_costs=costs, thresholds=[threshold], horizon=1)
+
+
+def test_agents_with_states_of_their_own_can_have_a_gap_that_is_proved():
+    report = analyse_duality(any_use_costs())
+    assert report.strong_duality is StrongDuality.FAILS
+    for end in (report.primal.lower, report.primal.upper):
+        assert end == pytest.approx(2 - 2**0.5, abs=2e-6)
+    for end in (report.dual.lower, report.dual.upper):
+        assert end == pytest.approx(1.0, abs=1e-9)
+    assert report.dual.multipliers == pytest.approx([2.0])
+    game = any_use_costs()
+    assert game.potential(report.primal.policy) == pytest.approx(report.primal.lower)
+    assert game.at(report.primal.policy).costs[0] <= 0.5 + 1e-9
+    assert not report.maximisers.found
+    assert "the dual may return" not in str(report)
+
+
+def test_strong_duality_of_the_local_grid_world_is_proved_by_a_planner_who_sees_all_states():
+    report = analyse_duality(grid_world_local())
+    assert report.strong_duality is StrongDuality.HOLDS
+    assert report.dual.upper == pytest.approx(21.1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bracket_of_a_small_local_game_holds_what_enumeration_finds(seed):
+    """D* is the value of a linear program over all deterministic own-state policies (Theorem A′)."""
+    rng = np.random.default_rng(seed)
+    agents = [
+        LocalAgent(
+            transition=rng.dirichlet(np.ones(2), size=(1, 2, 2)),
+            reward=rng.normal(size=(1, 2, 2)),
+            uses=(rng.random((1, 2, 2, 2)) < 0.5).astype(float),
+            initial=rng.dirichlet(np.ones(2)),
+        )
+        for _ in range(2)
+    ]
+    delay, costs = rng.random((1, 2, 3)), np.concatenate([np.zeros((1, 1, 2, 1)), rng.random((1, 1, 2, 2))], axis=-1)
+    free = LocalGame(agents=agents, delay=delay, load_costs=costs, thresholds=[9.0], horizon=1)
+    tables = [np.eye(2)[list(choice)][None] for choice in np.ndindex(2, 2)]
+    policies = [JointPolicy((first, second)) for first in tables for second in tables]
+    worth = np.array([free.potential(policy) for policy in policies])
+    tabulated = to_joint_with_potential(free)
+    lifted = np.array([tabulated.at(lift_policy(free, policy)).values[0] for policy in policies])
+    assert lifted - lifted[0] == pytest.approx(worth)  # the first policy is the reference
+    spent = np.array([free.at(policy).costs[0] for policy in policies])
+    game = free.with_thresholds([0.5 * (spent.min() + spent[worth.argmax()])])
+    best = linprog(-worth, A_ub=[spent], b_ub=game.thresholds, A_eq=[np.ones_like(worth)], b_eq=[1.0])
+    gap = duality_gap(game, restarts=2)
+    assert gap.dual_lower <= -best.fun + 1e-9
+    assert gap.dual_upper >= -best.fun - 1e-9
+    assert gap.primal_lower <= -best.fun + 1e-9
+
+
+def test_the_command_prints_the_bracket_of_a_local_game():
+    done = run("duality", "grid-world-local", "--restarts", "1")
+    assert done.code == 0
+    assert "D*, the least dual value    21.100000  21.100000" in done.out
+    record = json.loads(run("duality", "grid-world-local", "--restarts", "1", "--json").out)
+    assert record["dual_upper"] == pytest.approx(21.1)
+    assert record["least_gap"] == 0.0

@@ -54,7 +54,7 @@ def check_bracket(game, *, known, tolerance=1e-6):
 @given(
     st.integers(2, 3).flatmap(lambda a: arrays(np.float64, (2, 2, a), elements=st.integers(0, 4))), st.integers(0, 8)
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_brackets_brute_force_on_whole_numbers(tables, doubled_threshold):
     reward, cost = tables
     threshold = doubled_threshold / 2
@@ -67,7 +67,7 @@ def test_brackets_brute_force_on_whole_numbers(tables, doubled_threshold):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 3))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 def test_brackets_brute_force_on_random_numbers(seed, actions):
     rng = np.random.default_rng(seed)
     reward, cost = rng.normal(size=(2, actions)), rng.random((2, actions))

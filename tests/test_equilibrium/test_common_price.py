@@ -44,7 +44,7 @@ def assert_what_the_prices_promise(game, priced):
     return proof
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(game=crowds(), seed=st.integers(0, 2**32 - 1), ties=st.booleans())
 def test_the_policy_is_feasible_and_the_prices_bound_every_gain(game, seed, ties):
     rng = np.random.default_rng(seed)
@@ -230,7 +230,7 @@ def assert_certified(game, result):
     assert result.certificate.feasible
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(game=crowds(shares=(0.0, 0.02, 0.1, 0.4, 0.9, 2.0)))
 def test_solve_ends_certified_and_the_files_alone_prove_it(tmp_path_factory, game):
     epsilon, folder = suitable_epsilon(game), tmp_path_factory.mktemp("run")

@@ -30,10 +30,12 @@ def two_costs(**episode):
     )
 
 
-def test_the_last_bits_speak_against_a_proof_on_both_sides(monkeypatch):
-    monkeypatch.setattr(infeasibility, "_least_cost", lambda *_: (None, -3.0, 0.25))
-    proof = least_spending(two_costs(horizon=1), WEIGHTS).proof
-    assert proof.least_cost == -3.25 - LAST_BITS * 3.0 < -3.25
+def test_the_last_bits_speak_against_a_proof_on_both_sides():
+    game = two_costs(horizon=1)
+    game = dataclasses.replace(game, costs=game.costs - np.array([4.0, 0.0])[:, None, None, None])
+    proof = least_spending(game, WEIGHTS).proof
+    rounding = float(WEIGHTS @ cost_rounding(game.joint_cmdp(), np.array([-3.0, -0.25])))
+    assert proof.least_cost == -3.5 - 2 * rounding - LAST_BITS * 3.5 < -3.5
     assert proof.limit == -1.375 + 5 * ROUNDING * 1.625 > -1.375  # 2 products and more, of sizes 0.125 and 2 · 0.75
 
 

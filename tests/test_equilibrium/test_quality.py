@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
+from cmpg.deadline import limited_work
 from cmpg.equilibrium.quality import OptimalityGap, upper_bound, without_correlation
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
@@ -204,6 +205,14 @@ def test_a_planner_s_bound_is_the_dual_value():
     policy, multipliers = game.uniform_policy(), np.zeros(1)
     assert upper_bound(game, Objective.WELFARE, policy, multipliers).value == pytest.approx(7.0)
     assert upper_bound(game, Objective.POTENTIAL, policy, multipliers).value == pytest.approx(0.5)
+
+
+def test_the_search_over_mixed_actions_is_limited_by_its_size_and_not_by_a_clock():
+    game = cmpg.scenarios.counter_example()
+    correlated = UpperBound(7.0, np.ones(1), "a planner's bound")
+    with limited_work(-1):
+        alone = without_correlation(game, OptimalityGap(Objective.WELFARE, 6.0, correlated)).bound
+    assert alone.value == pytest.approx(9 - 2 * np.sqrt(2), abs=2e-5)
 
 
 def test_agents_who_cannot_correlate_have_the_best_product_policy_as_their_bound():

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from cmpg import JointGame, LocalAgent, LocalGame, Restarts, certify, solve
+from cmpg.equilibrium.best_responses import dynamics_at
 from cmpg.equilibrium.recommendations.recommend import recommend
+from cmpg.equilibrium.starts.common_price import CommonPrice
 from cmpg.errors import GameError, PolicyError, UnsupportedError
 from cmpg.games.devices import Concept, CorrelatedPolicy, Rota, device_values
 from cmpg.policy import JointPolicy
@@ -118,6 +120,32 @@ def test_equilibria_at_different_prices_make_no_rota():
     modes = [JointPolicy([np.eye(3)[[[action]]]]) for action in (0, 2)]
     for price in np.linspace(0, 4, 17):
         assert certify(game, Rota(modes, [0.5, 0.5]), [[price]]).gains[0] >= 0.5 - 1e-12
+
+
+def test_a_large_price_need_not_end_below_the_budget():
+    """Either of two agents who uses the resource costs 1, so none of two users alone saves anything, at any price."""
+    uses = np.array([0.0, 1.0])[None, None, :, None]
+    agent = LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0.0, 1.0]]], uses=uses, initial=[1.0])
+    costs = np.array([0.0, 1.0, 1.0])[None, None, None]
+    game = LocalGame(agents=[agent] * 2, delay=np.zeros((1, 1, 3)), load_costs=costs, thresholds=[0.5], horizon=1)
+    both = game.at(JointPolicy([[[[0.0, 1.0]]]] * 2))
+    for price in (1.0, 1e3, 1e9, 1e200):
+        ended, _ = dynamics_at(both, np.array([price]), turns=100, worth=1e-9, deadline=np.inf)
+        assert ended.position.costs[0] == 1.0 > game.thresholds[0]
+    # So nothing rests on it: common prices fall back on a feasible policy, and a rota has its certificate.
+    begun = CommonPrice()(game)
+    assert game.at(begun.policy).costs[0] <= 0.5
+    found = recommend(game)
+    assert found.certified
+    assert found.costs[0] <= 0.5
+    assert certify(game, found.device, found.multipliers, exact=True).proves(1e-9)
+
+
+def test_a_rota_never_says_that_the_budget_holds_each_day():
+    found = recommend(counter_example())
+    for said in (str(found), str(found.certificate), found.message):
+        assert "on average over days" in said
+        assert "each day" not in said
 
 
 def test_private_recommendations_are_refused_where_agents_see_their_own_state():

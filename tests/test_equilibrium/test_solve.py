@@ -159,8 +159,8 @@ def test_one_deadline_holds_for_all_runs():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: cmpg.duality.analyse_duality(charging()),
-        lambda: cmpg.duality.analyse_duality(counting_congestion_game()),
+        lambda: cmpg.duality.dual_value(charging()),
+        lambda: cmpg.duality.dual_value(counting_congestion_game()),
         lambda: cmpg.learning.GameSimulator(charging(), rng=np.random.default_rng(1)),
     ],
 )

@@ -14,12 +14,12 @@ from cmpg.scenarios import charging
 
 
 def test_drawn_cars_are_certified_as_a_crowd_and_agent_by_agent() -> None:
-    game = charging(num_agents=1_500, seed=4)
+    game = charging(num_agents=500, seed=4)
     result = cmpg.solve(game, epsilon=1e-3)
     assert result.certified
     assert result.certificate.epsilon <= 1e-3
     assert 0.49 < result.certificate.costs[0] <= 0.5  # the budget is used up
-    assert result.policy.number.sum() == 1_500
+    assert result.policy.number.sum() == 500
     spread = cmpg.certify(
         game.spread(), result.policy.spread(), np.repeat(result.multipliers, result.policy.number, axis=0)
     )
@@ -82,3 +82,36 @@ def test_what_the_search_cannot_do_is_said() -> None:
         cmpg.solve(replace(toll_road(), curves=curves, load_costs=np.array([[[3, 2]]])))
     with pytest.raises(GameError, match="leave start and restarts out"):
         cmpg.solve(toll_road(), restarts=cmpg.Restarts(3), rng=0)
+
+
+HUGE = LoadCurve([0, 1_000, 2_000], [0.0, 0.0, 1e300])
+FLAT = LoadCurve([0, 2_000], [0.0, 0.0])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("worth", "uses", "cost", "threshold"),
+    [(1.0, 0.0, FLAT, 5.0), (1e300, 1.0, HUGE, 1e10), (1e12, 1.0, HUGE, 1.0)],
+    ids=["no cell", "gains beyond every float", "prices beyond every float"],
+)
+def test_a_search_that_overflows_or_has_no_cell_ends_in_a_status(
+    worth: float, uses: float, cost: LoadCurve, threshold: float
+) -> None:
+    kind = LocalAgent(
+        transition=np.ones((1, 1, 2, 1)),
+        reward=[[[0.0, worth]]],
+        uses=[[[[0.0], [uses]]]],
+        initial=[1],
+        costs=[[[[0.0, 1.0]]]],
+    )
+    delay = LoadCurve([0, 2_000], [0.0, 1e10 if worth == 1e12 else 0.0])
+    game = CrowdGame(
+        kinds=[kind],
+        numbers=[2_000],
+        curves=[delay, cost],
+        delay=[[0]],
+        load_costs=[[[1]]],
+        thresholds=[threshold],
+        horizon=1,
+    )
+    assert cmpg.solve(game, epsilon=1e-3).status.name in ("LIMIT", "FEASIBILITY_UNKNOWN", "CERTIFIED")

@@ -113,7 +113,7 @@ def assert_same_cmdp(found, expected, tolerance=1e-12):
     assert (found.horizon, found.discount) == (expected.horizon, expected.discount)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(games())
 def test_everything_agrees_with_the_joint_form(drawn):
     game, policy, rng = drawn
@@ -149,7 +149,7 @@ def test_moves_recompute_what_changed_and_nothing_is_stale(drawn):
         np.testing.assert_allclose(position.costs, fresh.costs, rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(games())
 def test_the_cheapest_policy_is_that_of_the_joint_planner(drawn):
     game, _, rng = drawn
@@ -347,7 +347,7 @@ def test_every_count_ranks_vectors_in_lexicographic_order():
         assert EveryCount().of(vectors).tolist() == list(range(len(vectors)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(1, 12), st.integers(1, 5), st.lists(st.floats(0, 13), max_size=4).map(sorted))
 def test_samples_of_the_largest_count_are_one_of_each_class_that_occurs(agents, actions, given_boundaries):
     classes = LargestCount(tuple(given_boundaries))
@@ -551,7 +551,7 @@ def test_a_thousand_agents_are_counted_without_a_large_table():
         game.at(game.random_policy(rng=np.random.default_rng(1)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_best_split_of_a_class_is_the_best_of_all_its_count_vectors(seed):
     rng = np.random.default_rng(seed)
@@ -577,7 +577,7 @@ def test_a_planner_splits_hundreds_of_agents_without_listing_their_counts(monkey
     assert len(planner.split(np.zeros((game.num_steps, game.num_states), dtype=np.int64))) == 200
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_agents_with_the_same_rows_are_counted_by_binomials_with_the_same_numbers(seed):
     rng = np.random.default_rng(seed)
@@ -617,7 +617,7 @@ def test_a_uniform_crowd_needs_no_table_of_all_counts(monkeypatch):
     assert position.values == pytest.approx(np.full(60, position.values[0]))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10_000))
 def test_agents_who_are_alike_share_what_they_face_and_others_do_not(seed):
     rng = np.random.default_rng(seed)

@@ -59,7 +59,7 @@ def there_and_back(tmp_path_factory):
     return act
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(games(kinds=("any", "cooperative"), max_agents=3, max_states=4, max_actions=3, max_horizon=3), ENDINGS)
 def test_joint_games_survive(tmp_path_factory, game, ending):
     path = tmp_path_factory.mktemp("games") / f"game.{ending}"
@@ -271,7 +271,7 @@ def test_an_agent_may_be_like_a_later_one_and_likeness_is_passed_on(tmp_path):
         ({"agents": ["x"]}, "agents has 1 names"),
         ({"resources": "many"}, "resources is 'many'"),
         ({"initial_3": [1]}, "unknown field 'initial_3'"),
-        ({"discount": 0.5}, "unknown field 'discount'"),
+        ({"discount": 0.5}, "exactly one of horizon"),
     ],
 )
 def test_bad_local_files(tmp_path, changes, words):
@@ -397,6 +397,13 @@ def test_fractions_in_json_are_read_exactly(tmp_path):
     for game in (also, exact):
         assert all(getattr(game, name).dtype == np.float64 for name in (*TABLES, "transition"))
         assert game.thresholds.tolist() == [1 / 7]
+
+
+@pytest.mark.parametrize("number", ["\u0661/\u0663", "\uff11/\uff13", "1_0/30", "\u0661", "1_0"])
+def test_a_number_that_other_readers_do_not_read_is_refused_and_not_rounded(tmp_path, number):
+    path = write_json(tmp_path / "game.json", BY_HAND | {"thresholds": [number]})
+    with pytest.raises(GameError, match="every entry must be a finite number"):
+        load_game(path)
 
 
 def test_a_threshold_that_is_met_exactly_is_met(tmp_path):

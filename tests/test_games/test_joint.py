@@ -66,7 +66,7 @@ def games_and_policies(draw, **options):
     return game, draw(policies(game))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(games_and_policies())
 def test_values_and_costs_are_those_of_a_loop_within_the_stated_rounding(drawn):
     game, policy = drawn
@@ -109,7 +109,7 @@ def test_the_induced_cmdp_averages_over_the_others(drawn, data):
     assert np.array_equal(computed.thresholds, game.thresholds)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(games_and_policies(kinds=("any",), sparse=False))
 def test_sparse_games_are_dense_games(drawn):
     game, policy = drawn
@@ -130,7 +130,7 @@ def test_sparse_games_are_dense_games(drawn):
     np.testing.assert_array_equal(sparse.exact().transition, game.exact().transition)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(games_and_policies(max_states=8, max_actions=4, max_horizon=6))
 def test_stationary_tables_are_the_same_tables_at_every_step(drawn):
     game, policy = drawn
@@ -163,7 +163,7 @@ def test_a_replaced_policy_gives_the_position_of_a_fresh_start(drawn, data):
     np.testing.assert_array_equal(position.costs, fresh.costs)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(samples(max_states=4, max_horizon=4, rough=False), st.data())
 def test_the_potential_of_a_potential_game_changes_by_what_the_mover_gains(sample, data):
     game = sample.game

@@ -18,7 +18,7 @@ from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
 from cmpg.policy import JointPolicy
 
-MODEST = settings(deadline=None, max_examples=40)
+MODEST = settings(deadline=None, max_examples=25)
 
 
 def random_transition(rng, steps, states, actions):

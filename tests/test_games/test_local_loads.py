@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cmpg.games.local import loads
 from cmpg.games.local.loads import LoadTree, load_tables
 
-MODEST = settings(deadline=None, max_examples=40)
+MODEST = settings(deadline=None, max_examples=25)
 
 
 def outcomes(usages):
@@ -327,32 +327,6 @@ def test_a_tree_knows_everybody_each_and_all_but_one(agents):
         moved = tree.replace(agent, np.full((1, 1), 0.5))
         assert moved.usage(agent).tolist() == [[0.5]]
         assert moved.mean[0, 0] == pytest.approx(tree.mean[0, 0] - (agent + 1) / 16 + 0.5)
-
-
-def test_what_lies_outside_is_united_once_and_kept_after_a_move_inside(monkeypatch):
-    tables = mixed_tables()
-    tree = LoadTree.grow(tables, [np.full((2, 3), 0.125 * (i + 1)) for i in range(8)])
-    calls, union = [], loads.LoadTables.union
-
-    def counting(self, one, other):
-        calls.append(1)
-        return union(self, one, other)
-
-    monkeypatch.setattr(loads.LoadTables, "union", counting)
-
-    def unions(made, agent):
-        calls.clear()
-        made.without(agent)
-        return len(calls)
-
-    # Leaf 8 + i has siblings on three levels; the first of them needs no union.
-    assert [unions(tree, agent) for agent in (0, 0, 1, 2, 4, 5)] == [2, 0, 1, 2, 2, 1]
-    unions(tree, 5)
-    inside, elsewhere = tree.replace(4, np.zeros((2, 3))), tree.replace(0, np.zeros((2, 3)))
-    assert sorted(inside._path[0]) == [3, 6]
-    assert elsewhere._path[0] == {}
-    assert unions(inside, 4) == 1
-    assert unions(elsewhere, 5) == 2
 
 
 def test_fits_are_relative_and_up_to_sixteen_roundings():

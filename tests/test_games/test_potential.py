@@ -88,7 +88,7 @@ def two_step_game(*, seed=0, shared_later=True):
 # What is proven
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(samples(**SMALL), st.data())
 def test_potential_games_are_proven_and_no_four_cycle_exceeds_the_stated_residual(sample, data):
     game = sample.game
@@ -121,7 +121,7 @@ def test_exact_games_have_no_tolerance():
     assert recheck(with_rewards(game, rewards), check.witness) == check.residual != 0
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(samples(**SMALL, kinds=("cooperative",)), st.integers(0, 2**32 - 1))
 def test_terms_that_nobody_can_influence_are_class_c4(sample, seed):
     game, random = sample.game, rng(seed)
@@ -222,7 +222,7 @@ def test_its_variants_are_potential_games(variant):
     assert loop_test(game, rng=rng(), trials=1).passed
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(samples(**SMALL, kinds=("any",), scales=(1.0, 1e9, 1e-9)))
 def test_a_witness_is_confirmed_in_exact_arithmetic(sample):
     game = sample.game

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -206,7 +207,7 @@ def test_an_equilibrium_at_one_t_is_refused_where_an_agent_gains_at_another(seed
     assert max(gains) > 0.1
     np.testing.assert_allclose(judged.gains, gains, atol=1e-8)  # for each t multipliers of its own: nothing is lost
     one = propose_boxes(risky, at_zero.policy, epsilon=0.0, thorough=True).boxes[-1].multipliers
-    boxes = [Box(t, t, one) for t in risky.all_levels()]
+    boxes = [Box(t, t, one) for t in product(*(range(last + 1) for last in risky.last))]
     assert certify_cvar(risky, at_zero.policy, boxes).epsilon >= max(gains) - 1e-9
     with pytest.raises(GameError, match="leave out t"):
         certify_cvar(risky, at_zero.policy, boxes[:-1])
@@ -226,7 +227,7 @@ def test_few_relaxed_games_prove_what_many_values_of_t_would():
     risky = with_cvar(heavy_game(), CVaR(0, 0.9, 100.0), keep_expected=False)
     result = cmpg.solve(risky)
     assert result.certified
-    assert len(risky.all_levels()) == 101
+    assert risky.last == (100,)
     boxes = propose_boxes(risky, result.policy, epsilon=1e-6, thorough=True).boxes
     assert len(boxes) < 20
     for low, high in (((10,), (30,)), ((0,), (100,))):  # the relaxed game costs less, and allows more
@@ -250,6 +251,19 @@ def test_what_is_beyond_the_last_level_counts_in_full():
         assert result.certified
         assert result.values[0] == pytest.approx(value)
         assert result.costs[0] <= limit
+
+
+def test_the_counter_of_a_cvar_budget_is_cut_and_its_cost_is_not():
+    """Three acts by coins, each costs 1; the counter ends at 2, and the third act counts: E (C − t)⁺ of Bin(3, ½)."""
+    game = JointGame(
+        transition=np.ones((1, 1, 2, 1)), rewards=[[[[0.0, 1.0]]]], costs=[[[[0.0, 1.0]]]], thresholds=[9.0],
+        initial=[1.0], horizon=3,
+    )  # fmt: skip
+    risky = with_cvar(game, CVaR(0, 0.5, 1.0), keep_expected=False)
+    policy = risky.base.uniform_policy()
+    assert risky.base.num_states == 3
+    assert [risky.at((t,)).at(policy).costs[0] for t in (0, 1)] == pytest.approx([12 / 8, 5 / 8])
+    assert cmpg.certify(risky, policy).costs[0] == pytest.approx(1 + (5 / 8) / 0.5)
 
 
 def test_cvar_is_mixed_with_chances_and_expected_thresholds():
@@ -282,6 +296,17 @@ def test_cvar_that_nothing_keeps_is_infeasible_and_what_is_no_budget_is_refused(
     for words in ("collisions:0.9", "collisions:x:1", "collisions:0.9:1/0"):
         with pytest.raises(GameError):
             CVaR.of(words)
+
+
+@pytest.mark.parametrize("words", ["collisions>0:2/3", "collisions>1/3:0.5", "collisions:2/3:1", "collisions:0.5:1/3"])
+def test_a_fraction_that_is_no_decimal_is_not_rounded_in_secret(words):
+    with pytest.raises(GameError, match=r"is none\. Write the one that you mean, such as 0\.\d+"):
+        (Chance if ">" in words else CVaR).of(words)
+
+
+def test_a_fraction_that_is_a_decimal_is_read_exactly():
+    assert Chance.of("collisions>1/2:3/8") == Chance("collisions", 0.5, 0.375)
+    assert CVaR.of("collisions:3/4:1/2") == CVaR("collisions", 0.75, 0.5)
 
 
 def test_claims_about_other_games_or_policies_and_proofs_by_support_are_no_alternatives():

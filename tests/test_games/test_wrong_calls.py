@@ -78,6 +78,31 @@ def test_a_keyword_that_a_game_does_not_have_is_explained(name, advice):
 
 
 @pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: cmpg.solve(GAME, seed=1), r"solve has no seed; pass it as rng: `solve\(game, rng=1\)`"),
+        (lambda: cmpg.solve(GAME, solver=None), r"solve has no solver; pass it in the method"),
+        (lambda: cmpg.solve(GAME, epsilom=1), r"solve has no epsilom; did you mean epsilon\?"),
+        (lambda: cmpg.certify(GAME, None, epsilon=1), r"certify has no epsilon; .*certificate.proves\(epsilon\)"),
+        (lambda: cmpg.simulate(GAME, None, 10, seed=1), r"simulate has no seed; did you mean rng\?"),
+        (lambda: cmpg.judge(GAME, None, seed=1), r"judge has no seed; did you mean rng\?"),
+        (
+            lambda: cmpg.check_potential(GAME, tolerance=1),
+            r"check_potential has no tolerance; there are cycles, game, rng",
+        ),
+        (
+            lambda: cmpg.JointGame.from_function(None, agents=2),
+            "from_function has no agents; num_actions has one entry",
+        ),
+        (lambda: cmpg.JointGame.from_matrices([1], costs=[1]), "from_matrices has no costs; pass cost"),
+    ],
+)
+def test_a_keyword_that_a_function_does_not_have_is_explained(call, told):
+    with pytest.raises(CMPGError, match=told):
+        call()
+
+
+@pytest.mark.parametrize(
     ("windows", "thresholds", "problem"),
     [
         ([(0, 12), (12, 24)], [1.0, 2.0, 3.0], r"thresholds has shape \[3\]; one number, or one for each of 2 windows"),

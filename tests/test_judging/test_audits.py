@@ -12,7 +12,7 @@ import cmpg
 from cmpg.errors import CMPGError, GameError, PolicyError, SimulatorError, UnsupportedError
 from cmpg.interop import from_parallel_env, to_parallel_env
 from cmpg.interop.replays import replay
-from cmpg.judging.audits import Interval, audit
+from cmpg.judging.audits import Interval, _measured, audit
 from cmpg.judging.ceilings import Ceilings, outcomes
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.judging.known import judge_known
@@ -139,6 +139,54 @@ def test_what_was_never_tried_has_the_largest_value():
     most = 2 * float(game.rewards[0].max())
     assert ceilings.values(np.zeros(1))[0][0] == pytest.approx([most, most])
     assert ceilings.effort.untried * 2 == ceilings.effort.entries
+
+
+def detour():
+    """One agent at a fork: it stays for nothing, or leaves for a state where the second step pays 1."""
+    transition = np.zeros((1, 2, 2, 2))
+    transition[0, 0, 0, 0] = transition[0, 0, 1, 1] = 1.0
+    transition[0, 1, :, 1] = 1.0
+    rewards = np.zeros((1, 2, 2, 2))
+    rewards[0, 1, 1] = 1.0
+    return cmpg.JointGame(transition=transition, rewards=rewards, costs=[], thresholds=[], initial=[1, 0], horizon=2)
+
+
+def test_what_the_judged_policy_never_leaves_for_is_not_taken_for_improbable():
+    """All episodes stay, so the estimated probability of leaving is 0; a deviation that leaves gains 1 all the same."""
+    game, stays = detour(), np.zeros((2, 2, 2))
+    stays[..., 0] = 1.0
+    world = GameWorld(game)
+    seen = world.play(world.prepared(JointPolicy((stays,))), 5_000, seeded(), agent=0, deviation=stays)
+    assert not seen.states.any()
+    ceilings = Ceilings(world, 0, outcomes(seen), np.bincount(seen.states[0], minlength=2), 5_000, 0.1)
+    assert ceilings.values(np.zeros(0))[0][0][0] >= 1.0
+    found = audit(world, JointPolicy((stays,)), episodes=500, rng=seeded())
+    assert found.exploitability.upper >= 1.0
+    assert found.exploitability.lower > 0.9  # a deviation is found by exploring, and measured
+
+
+def test_a_deviation_is_measured_by_episodes_that_did_not_choose_it(monkeypatch):
+    """Every deviation is played again once it is chosen: the draws that chose it would favour it."""
+    world, played = GameWorld(random_game(np.random.default_rng(8))), []
+    play = GameWorld.play
+
+    def spied(self, *words, **others):
+        seen = play(self, *words, **others)
+        played.append((others.get("agent"), others.get("deviation"), seen))
+        return seen
+
+    monkeypatch.setattr(GameWorld, "play", spied)
+    measured = []
+    monkeypatch.setattr("cmpg.judging.audits._measured", lambda *words: measured.append(words) or _measured(*words))
+    audit(world, JointPolicy.uniform(world.game.policy_shapes), episodes=64, rng=seeded())
+    assert measured
+    for _, agent, _, deviation, seen, _, _ in measured:
+        (own,) = [k for k, each in enumerate(played) if each[2] is seen]
+        assert played[own][0] == agent
+        assert played[own][1] is deviation
+        exploring = [k for k, each in enumerate(played) if each[0] == agent and each[1] is not deviation]
+        assert own > min(exploring)  # fresh: played after what it was planned from, and used for nothing else
+        assert sum(words[4] is seen for words in measured) == 1
 
 
 def test_a_ceiling_rises_with_its_values():
@@ -432,7 +480,7 @@ def test_a_replay_confirms_the_table_or_says_where_it_differs():
 def test_the_command_judges_an_environment(monkeypatch, tmp_path):
     module = ModuleType("judged_envs")
     module.make, module.quiet, module.nothing = spectrum_world, lambda *_: 0, lambda: 3
-    seen = []
+    module.raw, seen = lambda: to_parallel_env(cmpg.scenarios.spectrum()), []  # as it comes from PettingZoo
     module.train = lambda env: seen.append(env) or (lambda *_: 1)
     monkeypatch.setitem(sys.modules, "judged_envs", module)
     quiet = ("--policy", "judged_envs:quiet", "--episodes", "40")
@@ -449,6 +497,7 @@ def test_the_command_judges_an_environment(monkeypatch, tmp_path):
     assert "the upper bound is vacuous here, because" in page
     for words, told in (
         (("--env", "judged_envs:nothing", *quiet), "EnvironmentWorld is required"),
+        (("--env", "judged_envs:raw", *quiet), "let raw() return cmpg.judging.EnvironmentWorld(env, horizon=100, rew"),
         (("spectrum", "--env", "judged_envs:make", *quiet), "and not both"),
         (("--env", "judged_envs:make"), "no policy to judge"),
         (("--env", "judged_envs:make", "--policy", "x"), "module:name is required"),

@@ -66,7 +66,7 @@ def test_the_radius_of_a_mean_misses_at_any_time_with_probability_at_most_delta(
 
 
 @given(st.integers(1, 10**7), st.floats(0, 1), st.floats(1e-9, 0.5))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_the_ends_are_where_the_likelihood_falls_to_the_level(trials, share, delta):
     hits = round(share * trials)
     low, high = mixture_interval(np.array([hits]), np.array([trials]), delta=delta)

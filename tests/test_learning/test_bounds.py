@@ -73,7 +73,7 @@ def test_the_papers_constants_are_the_printed_formulas():
     assert constants.samples == constants.samples_per_entry * 4 * 3 * 5
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(2, 8), st.integers(1, 5), st.integers(2, 8),
     st.floats(0.1, 50), st.floats(0.1, 50), st.floats(0.01, 2), st.floats(0.01, 2),
@@ -207,7 +207,7 @@ def test_the_slater_constant_is_that_of_the_agent_who_can_do_least():
     assert found.value == -0.5
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 5))
 def test_values_of_matrix_games_are_those_of_another_solver(seed, rows, columns):
     matrix = np.random.default_rng(seed).integers(-3, 4, size=(rows, columns)).astype(float)

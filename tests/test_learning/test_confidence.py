@@ -199,7 +199,7 @@ def test_accuracies_out_of_range_are_refused(epsilon, delta):
         check_accuracy(epsilon, delta)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4), st.integers(1, 4))
 def test_rows_that_are_off_by_b_change_no_value_by_more_than_b_times_d_over_two(seed, horizon, states, actions):
     rng = np.random.default_rng(seed)

@@ -22,10 +22,10 @@ from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.optimism import Draws, Measurement, MultiplierGrid, Optimism
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import (
-    Known,
     Ledger,
     Payoffs,
     PayoffSums,
+    ProblemSpec,
     Samples,
     Totals,
     cut_settings,
@@ -353,9 +353,9 @@ def test_ranges_are_the_least_and_the_greatest_of_every_step():
         with pytest.raises(GameError, match=r"\[m, H or 1, 2\] is required"):
             replace(simulator().known, reward_bounds=np.ones(shape))
     with pytest.raises(GameError, match=r"rewards has shape \[1, 1, 2\]"):
-        Known.from_payoffs(rewards=np.ones((1, 1, 2)), costs=[], thresholds=[], initial=[1.0], horizon=1)
+        ProblemSpec.from_payoffs(rewards=np.ones((1, 1, 2)), costs=[], thresholds=[], initial=[1.0], horizon=1)
     with pytest.raises(GameError, match="an axis of actions"):
-        Known.from_payoffs(rewards=np.ones((1, 1, 1, 2, 2)), costs=[], thresholds=[], initial=[1.0], horizon=1)
+        ProblemSpec.from_payoffs(rewards=np.ones((1, 1, 1, 2, 2)), costs=[], thresholds=[], initial=[1.0], horizon=1)
 
 
 def test_a_ledger_keeps_its_budget_to_the_last_sample():

@@ -22,7 +22,7 @@ def hidden(game, seed=0, **options):
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 def test_the_range_holds_whatever_the_transition_is(seed, sparse, told):
     rng = np.random.default_rng(seed)
     game = two_agent_game(seed % 997, sparse=sparse)

@@ -13,7 +13,7 @@ from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.local.model import LocalModel, convex_parts, monotone_parts, usage_ends
 from cmpg.learning.local.safe import _SafeRounds, learn_safely
-from cmpg.learning.local.simulator import LocalKnown, LocalSamples, LocalSimulator
+from cmpg.learning.local.simulator import LocalProblemSpec, LocalSamples, LocalSimulator
 from cmpg.learning.outcome import judge
 from cmpg.learning.safe import Pace
 from cmpg.learning.shared import learn_shared
@@ -126,10 +126,10 @@ def test_tables_are_split_into_parts_that_do_not_fall():
 
 def test_agents_of_one_kind_and_steps_that_are_alike_share_their_samples():
     game = random_game(0)
-    known = LocalKnown.of(game)
+    known = LocalProblemSpec.of(game)
     assert known.kinds == (0, 1, 0)
     assert known.shapes == ((1, 3, 2, 3),) * 2
-    assert LocalKnown.of(random_game(0, steps=4)).shapes == ((3, 3, 2, 3),) * 2
+    assert LocalProblemSpec.of(random_game(0, steps=4)).shapes == ((3, 3, 2, 3),) * 2
     simulator = LocalSimulator(game, rng=np.random.default_rng(0))
     drawn = simulator.draw_all(count=7, purpose="model")
     assert simulator.ledger.by_purpose == {"model": 7 * 2 * 3 * 2}

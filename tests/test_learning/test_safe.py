@@ -139,7 +139,7 @@ class TestThePolicyToPlay:
         assert choice.is_baseline
 
     @given(st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]), st.sampled_from([tight_bonus, paper_bonus]))
-    @settings(deadline=None, max_examples=40)
+    @settings(deadline=None, max_examples=25)
     def test_a_bonus_covers_every_kernel_of_the_box(self, seed, radius, bonus):
         """Raised costs under one kernel are at least the costs under any other."""
         rng = np.random.default_rng(seed)

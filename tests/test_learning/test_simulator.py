@@ -18,7 +18,7 @@ from cmpg.learning.environment import EnvironmentSimulator
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.multinomials import split, spread
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.samples import Known
+from cmpg.learning.samples import ProblemSpec
 from cmpg.learning.simulator import GameSimulator
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import grid_world_local
@@ -187,7 +187,7 @@ def test_noisy_payoffs_are_two_point_around_the_truth():
     assert np.allclose(many.observed.costs / 10**8, cmdp.costs, atol=2e-3)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 5), st.sampled_from([0, 1, 7, 10**15]))
 def test_spreading_keeps_every_count_and_draws_nothing_impossible(seed, rows, outcomes, count):
     rng = np.random.default_rng(seed)
@@ -403,7 +403,7 @@ def test_known_is_checked():
         "reward_bounds": [[[0.0, 1.0]]],
         "cost_bounds": [[[0.0, 1.0]]],
     }
-    assert Known(**good).cost_spans.tolist() == [[1.0, 1.0]]
+    assert ProblemSpec(**good).cost_spans.tolist() == [[1.0, 1.0]]
     wrong = {
         "initial": [0.5, 0.4],
         "thresholds": [1.0, 2.0],
@@ -413,7 +413,7 @@ def test_known_is_checked():
     }
     for name, value in wrong.items():
         with pytest.raises(GameError, match=name.split("_")[0]):
-            Known(**{**good, name: value})
+            ProblemSpec(**{**good, name: value})
 
 
 def test_known_payoffs_must_fit_each_other():
@@ -425,8 +425,8 @@ def test_known_payoffs_must_fit_each_other():
         "initial": [0.5, 0.5],
         "horizon": 2,
     }
-    assert Known.from_payoffs(**good).policy_shapes == ((2, 2, 2), (2, 2, 3))
-    assert Known.from_payoffs(**{**good, "costs": [], "thresholds": []}).num_constraints == 0
+    assert ProblemSpec.from_payoffs(**good).policy_shapes == ((2, 2, 2), (2, 2, 3))
+    assert ProblemSpec.from_payoffs(**{**good, "costs": [], "thresholds": []}).num_constraints == 0
     wrong = [
         ("rewards", np.ones((3, *table)), r"rewards has shape \[3, 1, 2, 2, 3\]; \[n, H or 1, S, \*A\]"),
         ("rewards", np.ones((2, 2)), r"rewards has shape \[2, 2\]"),
@@ -438,7 +438,7 @@ def test_known_payoffs_must_fit_each_other():
     ]
     for name, value, told in wrong:
         with pytest.raises(GameError, match=told):
-            Known.from_payoffs(**{**good, name: value})
+            ProblemSpec.from_payoffs(**{**good, name: value})
 
 
 def test_a_policy_that_does_not_fit_is_refused():

@@ -119,6 +119,17 @@ def test_an_incident_closes_a_link():
         Closure(cmpg.scenarios.robots(num_agents=2), 0, at=1)(1, {})
 
 
+def test_closures_and_arrivals_are_news_together():
+    game = cmpg.scenarios.routing(num_agents=4)
+    news = Closure(Closure(game, 0, at=1), 1, at=3)
+    assert news(0, {}) is game
+    known = news(game.horizon - 1, {})
+    for step, used in enumerate([(True, True), (False, True), (False, True), (False, False)]):
+        tables = [agent.uses[step if len(agent.uses) > 1 else 0] for agent in known.agents]
+        assert tuple(sum(table.sum(axis=0)[:2] for table in tables) > 0) == used
+    assert Closure(Arrivals(cmpg.scenarios.charging()), 0, at=0)(0, {}) is None
+
+
 def test_platoons_on_a_closed_path_take_an_open_one():
     game = cmpg.scenarios.routing(mode="static", vehicles=1000)
     plan = cmpg.solve(game, epsilon=1e-3)

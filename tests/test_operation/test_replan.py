@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cmpg
+from cmpg.equilibrium.certificate import Feasibility
 from cmpg.equilibrium.starts.common_price import WarmStart
 from cmpg.errors import CMPGError, GameError, InfeasibleError, UnsupportedError
 from cmpg.games.rest import among, laws_at, rest_of, rest_of_policy
@@ -36,6 +37,14 @@ def test_what_is_spent_and_what_is_promised_add_up_to_what_was_planned_exactly(s
         assert float(promise) == pytest.approx(tail.at(rest_of_policy(halves, step)).costs[0], abs=1e-12)
         total += spent[0] + p * promise
     assert total == exact_days.expected_cost(game, halves)[0]
+
+
+def test_what_a_plan_may_exceed_its_thresholds_by_is_part_of_the_tolerance():
+    morning = cmpg.solve(small_day(0), epsilon=1e-6)
+    open_ = replace(morning.certificate, feasibility=Feasibility.TO_ROUNDING, excess=np.array([1e-6]))
+    nearly = replace(morning, incumbent=replace(morning.incumbent, certificate=open_))
+    assert nearly.replan(at=1).budget.tolerance[0] >= 1e-6
+    assert 0 < morning.replan(at=1).budget.tolerance[0] < 1e-12
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -22,4 +22,4 @@ TINY = replace(
 
 @pytest.fixture(scope="session")
 def evidence():
-    return Evidence(seed=1, effort=TINY, jobs=2)
+    return Evidence(seed=1, effort=TINY)

@@ -122,6 +122,17 @@ def test_what_is_cut_is_weighed_by_the_largest_value_over_all_loads() -> None:
     assert small.costs.rad[0] < 1e-20
 
 
+def test_what_is_cut_from_a_law_is_not_weighed_by_the_largest_value_in_its_window() -> None:
+    # A kink within the window makes the law be computed; the largest value in there is 1,500, and beyond it 1e300.
+    flat = Polyline(np.array([0, 3_000]), np.zeros(2))
+    cost = Polyline(np.array([0, 1_500, 2_999, 3_000]), np.array([0.0, 0.0, 1_499.0, 1e300]))
+    found = check_crowd(one_step([(3_000, 0.5)], flat, cost, [0.0]))
+    assert found.laws == 1
+    assert found.costs.rad[0] > 1e270  # nothing is proved of it
+    small = check_crowd(one_step([(3_000, 0.5)], flat, Polyline(cost.loads, np.minimum(cost.values, 1_500.0)), [0.0]))
+    assert small.costs.rad[0] < 1e-9
+
+
 def test_a_million_agents_are_as_many_as_the_law_says() -> None:
     total, capacity = 1_000_000, 500_500
     flat = Polyline(np.array([0, total]), np.zeros(2))

@@ -202,3 +202,50 @@ def test_a_file_that_says_something_else_is_refused(line, instead, problem):
     changed = f"\n{EXAMPLE}".replace(f"\n{line}\n", f"\n{instead}\n", 1).lstrip("\n")
     with pytest.raises(ClaimError, match=problem):
         read(io.StringIO(changed))
+
+
+def changed(old: str, new: str) -> io.StringIO:
+    assert old in EXAMPLE
+    return io.StringIO(EXAMPLE.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("new", "problem"),
+    [
+        ("states 1 2", "line 5: `states` and one number are required; there are 2"),
+        ("states 999999999", "initial would have 999,999,999 entries"),
+        ("states \u0661", "is no whole number"),
+        ("states 1_0", "is no whole number"),
+        ("states\t1", "`states` and its numbers are required"),
+        ("states 1\r", "is no whole number"),
+    ],
+)
+def test_sizes_that_are_none_are_refused_before_anything_is_made(new, problem):
+    with pytest.raises(ClaimError, match=re.escape(problem)):
+        read(changed("states 1", new))
+
+
+@pytest.mark.parametrize(
+    "number", ["1e5", "nan", "1_0", "+1", "1/-2", "1/0", "1/00", "\u0661", "0x1", "1.5", "7" * 4301]
+)
+def test_numbers_that_are_none_are_refused(number):
+    with pytest.raises(ClaimError, match=r"is no rational p or p/q|more than 4300 digits"):
+        read(changed("epsilon 0", f"epsilon {number}"))
+
+
+def test_a_fact_behind_a_carriage_return_is_part_of_the_comment(tmp_path):
+    path = tmp_path / "hidden.proof"
+    path.write_bytes(EXAMPLE.replace("epsilon 0", "# nothing\repsilon 5\nepsilon 0").encode())
+    assert read(path).epsilon == 0
+
+
+def test_many_actions_in_a_counting_game_are_no_reason_to_wait():
+    head = "cmpg-proof 1\nform counting\nclaim nash\nagents 40\nactions 40\nstates 1\nhorizon 1\nclasses every"
+    with pytest.raises(ClaimError, match="transition would have 53,753,604,366,668,088,230,810 entries"):
+        read(io.StringIO(f"{head}\nconstraints 0\ninitial 0 1\nend\n"))
+
+
+def test_sums_beyond_every_float_are_refused_with_a_sentence():
+    huge = "1" + "0" * 400
+    with pytest.raises(ClaimError, match="sums to inf"):
+        read(changed("initial 0 1", f"initial 0 {huge}"))

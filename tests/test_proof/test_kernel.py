@@ -151,6 +151,22 @@ def test_a_gain_for_ever_is_seen_next_to_rounding():
     assert exact <= Fraction(float(said)) < exact + Fraction(1, 10**6)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_discounted_bounds_are_proved_by_an_inequality_and_not_by_the_sweeps_that_found_them(seed, monkeypatch):
+    """Values of one policy alone, values that are not converged, or any numbers: bounds become wide, and none false."""
+    rng, game = np.random.default_rng(seed), patient(0.99, bonus=1.5)
+    policy = tuple(rng.dirichlet(np.ones(2), size=(1, 2)) for _ in range(2))
+    claim = claimed(game, policy, np.zeros((2, 1)))
+    truth = check_exactly(claim).gains
+    assert max(truth) > 0.1
+    followed = np.array([float(each) for each in check_exactly(claim).values[:1] * 2])
+    tables = [followed, np.zeros(2), 1e5 + rng.normal(size=2), -1e5 * rng.random(2)]
+    for table in tables:
+        monkeypatch.setattr("cmpg.proof.check._policy_iteration", lambda *_, table=table: (table, table))
+        said = check(claim).gains
+        assert all(Fraction(float(mine)) >= gain for mine, gain in zip(said, truth, strict=True))
+
+
 @contextlib.contextmanager
 def monkeypatched_solve():
     """Let no linear system have a solution."""

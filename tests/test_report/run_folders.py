@@ -57,6 +57,7 @@ class PageReader(HTMLParser):
         super().__init__()
         self.tables, self.links, self.words, self.attributes = {}, {}, [], []
         self._table, self._row, self._cell, self._silent = None, None, None, 0
+        self.source = text
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from browser import CHROMIUM, Browser
-from run_folders import SOLVED, command, solve_into
+from run_folders import SOLVED, command
 
 MISSING = "NOT TESTED IN A BROWSER: {} is not installed"
 pytestmark = [
@@ -27,15 +27,6 @@ DRAWN = "[...document.querySelectorAll('.chart')].filter(d => d.offsetParent).ev
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs")
-    for name in NAMES:
-        solve_into(folder / name, name)
-        assert command("report", folder / name) == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
 def browser():
     started = Browser()
     yield started
@@ -45,7 +36,7 @@ def browser():
 @pytest.fixture(params=NAMES)
 def opened(request, runs, browser):
     """The browser with the page of one scenario, the run folder, and the seconds until the load event."""
-    folder = runs / request.param
+    folder = runs[request.param]
     browser.look()
     return browser, folder, browser.open(folder / "report.html")
 
@@ -139,7 +130,7 @@ def changed_claim(page, change):
     ids=["damaged", "lower threshold", "no multipliers"],
 )
 def test_a_page_with_a_changed_claim_says_so(runs, another_browser, tmp_path, change, reason):
-    original = (runs / "charging" / "report.html").read_text("utf-8")
+    original = (runs["charging"] / "report.html").read_text("utf-8")
     changed = change(original)
     assert changed != original
     (tmp_path / "changed.html").write_text(changed, "utf-8")
@@ -235,13 +226,13 @@ def test_the_certificate_can_be_saved(opened, page):
 
 def test_an_address_opens_its_tab(runs, browser):
     browser.look()
-    browser.open(runs / "grid-world" / "report.html", fragment="#budget")
+    browser.open(runs["grid-world"] / "report.html", fragment="#budget")
     assert browser.run(OPEN_TAB) == "tab-budget"
 
 
 def test_the_grid_world_is_drawn(runs, browser):
     browser.look()
-    browser.open(runs / "grid-world" / "report.html")
+    browser.open(runs["grid-world"] / "report.html")
     words = browser.run("[...document.querySelectorAll('#view .where')].map(each => each.textContent)")
     assert len(words) == 2
     assert all(each.startswith("(0,0) 1") for each in words)
@@ -252,7 +243,7 @@ def test_without_scripts_all_parts_stand_below_each_other(runs, browser):
     browser.look()
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        browser.open(runs / "grid-world" / "report.html")
+        browser.open(runs["grid-world"] / "report.html")
         assert browser.run(VISIBLE) == tabs_of(browser)
         assert browser.run("document.querySelector('.tabs').hidden")
     finally:
@@ -269,7 +260,7 @@ def page_of(runs, browser):
 
     def opened(name):
         browser.look()
-        browser.open(runs / name / "report.html")
+        browser.open(runs[name] / "report.html")
         browser.until("document.documentElement.dataset.ready === 'yes'")
         return browser
 
@@ -414,7 +405,7 @@ def test_charging_opens_at_the_busiest_hour_on_every_tab_in_the_same_words(page_
 def test_a_phone_shows_the_names_of_cars_whole(runs, another_browser, tmp_path):
     """Real stations have longer names than the sample's."""
     page = tmp_path / "page.html"
-    page.write_text((runs / "charging" / "report.html").read_text().replace(" at P-", " at CA-3-"))
+    page.write_text((runs["charging"] / "report.html").read_text().replace(" at P-", " at CA-3-"))
     another_browser.look(width=390)
     another_browser.open(page)
     another_browser.until("document.querySelectorAll('.hours tbody th').length === 24")
@@ -437,7 +428,7 @@ def test_a_fleet_is_drawn_with_a_colour_of_its_own_for_every_robot(page_of):
 
 def test_the_first_tab_shows_the_decision_and_no_page_is_heavy(runs, browser):
     for name in NAMES:
-        path = runs / name / "report.html"
+        path = runs[name] / "report.html"
         assert path.stat().st_size < 1_000_000
         browser.look()
         browser.open(path)
@@ -449,7 +440,7 @@ def test_the_first_tab_shows_the_decision_and_no_page_is_heavy(runs, browser):
 def test_charts_draw_every_number_where_it_belongs(runs, browser):
     """Bars, a broken line on a logarithmic axis, rings, cells: against positions computed here."""
     browser.look()
-    browser.open(runs / NAMES[0] / "report.html")
+    browser.open(runs[NAMES[0]] / "report.html")
     browser.until("document.documentElement.dataset.ready === 'yes'")
     drawn = """(figure) => {
         const div = document.createElement('div');

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from cmpg.cli.crowds import certify_crowd_target, refuse_for_crowds
-from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed
+from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed, changed
 from cmpg.cli.output import ProgressLine, remark, rescaling_message, show, show_json
-from cmpg.cli.risk import Chances, CVaRs, with_budgets
+from cmpg.cli.risk import RiskBudgets, with_budgets
 from cmpg.cli.targets import GameArgument, finite, is_proof_file, policy_of
 
 if TYPE_CHECKING:
@@ -30,18 +30,21 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     """
     import numpy as np
 
+    from cmpg.equilibrium.discounted import discounted_start
     from cmpg.equilibrium.starts.min_cost import feasible_start
     from cmpg.files.containers import plain
     from cmpg.files.records import check_record
+    from cmpg.games.local.discounted import DiscountedLocalGame
     from cmpg.games.potential.check import Verdict, check_potential
     from cmpg.report.display import check_summaries
 
     with ProgressLine("building the game") as progress:
-        game = target.build(seed=seed)
+        game: Any = target.build(seed=seed)
         progress.begin("looking for a feasible policy")
-        found = feasible_start(game)
+        long = isinstance(game, DiscountedLocalGame)
+        found = discounted_start(game, game.steps_for(DEFAULT_EPSILON)) if long else feasible_start(game)
         progress.begin("checking the potential")
-        potential = check_potential(game, rng=np.random.default_rng(seed or 0))
+        potential = check_potential(game.truncated(1) if long else game, rng=np.random.default_rng(seed or 0))
         progress.begin("measuring the distance from potentials")
         near = _near(game, seed or 0) if potential.verdict is Verdict.REFUTED else None
     if as_json:
@@ -77,6 +80,7 @@ def _near_record(near: NearPotential | str | None) -> dict[str, Any]:
 
 
 def certify(
+    *,
     target: GameArgument,
     policy: Annotated[
         Path | None,
@@ -97,14 +101,7 @@ def certify(
             metavar="<float>", help="Prove it for every model whose transition probabilities are off by this."
         ),
     ] = 0.0,
-    chance: Chances = None,
-    cvar: CVaRs = None,
-    chances_only: Annotated[
-        bool,
-        typer.Option(
-            "--chances-only", help="Drop the threshold on the expected cost where there is a --chance or a --cvar."
-        ),
-    ] = False,
+    budgets: RiskBudgets,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -137,14 +134,14 @@ def certify(
         raise CMPGError("--model-error is judged in floats: leave --verified out.")
     with ProgressLine("building the game") as progress:
         with counted_rescaling() as rescaling:
-            built: Any = target.build(seed=seed, exact=exact and not (chance or cvar))
+            built: Any = target.build(seed=seed, exact=exact and not budgets.words)
             if isinstance(built, CrowdGame):
-                given = {"exact": exact, "verified": verified, "model-error": model_error != 0}
-                refuse_for_crowds({**given, "chance": bool(chance), "cvar": bool(cvar), "chances-only": chances_only})
+                given = {"--exact": exact, "--verified": verified, "--model-error": model_error != 0}
+                refuse_for_crowds([*(name for name, is_given in given.items() if is_given), *changed(budgets)])
                 progress.stop()
                 certify_crowd_target(built, policy, epsilon=epsilon, allow_rounding=allow_rounding, as_json=as_json)
             game: Game = built
-            risky = with_budgets(game, chance or [], cvar or [], only=chances_only)
+            risky = with_budgets(game, budgets)
             progress.begin("checking the claim")
             if isinstance(risky, CVaRGame):
                 if verified or model_error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Backend, JobsNumber, Json, Scheduler, jobs_of
+from cmpg.cli.options import Json, Tasks
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import Target, complete_game
 
@@ -39,6 +39,7 @@ QUICK_SCENARIOS = SCENARIOS[:6]
 
 
 def compare(
+    *,
     games: Annotated[
         list[str] | None,
         typer.Argument(
@@ -50,9 +51,7 @@ def compare(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer iterations.")] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for starts and tie-breaking.")] = 1,
     restarts: Annotated[int, typer.Option(help="Number of starts when a method may choose its own.")] = 10,
-    jobs: JobsNumber = 1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
+    tasks: Tasks,
     output: Annotated[Path | None, typer.Option("--out", help="Markdown file (.md) to write.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -64,7 +63,7 @@ def compare(
         _check_target(output)
     on_interrupt(written(output))
     chosen = games or list(QUICK_SCENARIOS if quick else SCENARIOS)
-    found = _compared(chosen, _Plan(quick, seed, restarts), jobs=jobs_of(jobs, backend, scheduler))
+    found = _compared(chosen, _Plan(quick, seed, restarts), jobs=tasks.where)
     if output is not None:
         settings = [*(["--quick"] if quick else []), "--seed", str(seed), "--restarts", str(restarts)]
         command = shlex.join(["cmpg", "compare", *(games or []), *settings, "--out", str(output)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from cmpg.games.crowd.game import CrowdGame
 
 
-def refuse_for_crowds(given: Mapping[str, bool]) -> None:
+def refuse_for_crowds(given: Sequence[str]) -> None:
     """Raise if an option is given that a crowd does not have."""
     from cmpg.errors import CMPGError
 
-    strange = [f"--{name}" for name, is_given in given.items() if is_given]
-    if strange:
+    if given:
         raise CMPGError(
-            f"{', '.join(strange)}: means nothing for a crowd, which is solved and judged by groups. Leave it out, or "
+            f"{', '.join(given)}: means nothing for a crowd, which is solved and judged by groups. Leave it out, or "
             "solve fewer agents one by one."
         )
 

@@ -16,7 +16,8 @@ import typer
 
 from cmpg.cli.main import report
 from cmpg.cli.output import show
-from cmpg.cli.solve import solve
+from cmpg.cli.risk import RiskBudgets
+from cmpg.cli.solve import Parallel, Search, SolveOutput, solve
 from cmpg.cli.targets import Target
 
 SCENARIO = "charging"
@@ -36,7 +37,13 @@ def demo(
     show(f"$ cmpg solve {SCENARIO} --out {folder}")
     ending = 0
     try:
-        solve(Target(SCENARIO), output=folder)
+        solve(
+            target=Target(SCENARIO),
+            search=Search(),
+            parallel=Parallel(),
+            budgets=RiskBudgets(),
+            wanted=SolveOutput(output=folder),
+        )
     except typer.Exit as done:  # which is how `solve` returns its exit code
         ending = done.exit_code
     show(f"\n$ cmpg report {folder}")

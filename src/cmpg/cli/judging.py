@@ -26,24 +26,76 @@ if TYPE_CHECKING:
 BESIDE = ("ours", "independent", "selfish", "planner")
 """Policies that are computed to stand beside those that are given."""
 
+DEFAULT_EPISODES = 2_000
+"""Episodes to play in an environment, if none are named."""
+
 FORMS = (".csv", ".tex", ".html", ".md")
 
 
-def judge(
-    target: GameArgument = None,  # type: ignore[assignment]  # left out where --env is given
-    policies: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="POLICY...",
-            help="Policy files: .npz, .json, or .csv as `cmpg export --what policy` writes it.",
+@dataclass(frozen=True)
+class Proof:
+    """How policies are judged by proof."""
+
+    epsilon: Epsilon = DEFAULT_EPSILON
+    allow_rounding: AllowRounding = 0.0
+    exact: Exact = False
+    bound_seconds: Annotated[
+        float,
+        typer.Option(
+            metavar="<float>", rich_help_panel=FURTHER, help="Seconds for the upper bound over all feasible policies."
         ),
-    ] = None,
+    ] = 60.0
+
+
+@dataclass(frozen=True)
+class Play:
+    """How policies are judged by episodes."""
+
     env: Annotated[
         str | None,
         typer.Option(
             metavar="module:factory",
             rich_help_panel=FURTHER,
             help="Judge in an environment instead of a game: factory() returns a cmpg.judging.EnvironmentWorld.",
+        ),
+    ] = None
+    episodes: Annotated[
+        int,
+        typer.Option(
+            metavar="<int>",
+            help="Episodes to play, and as many for each agent's deviations; 0: judge by proof.",
+        ),
+    ] = 0
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="module:function",
+            rich_help_panel=FURTHER,
+            help="Trains deviations in an environment: takes a single-agent Gymnasium environment, returns a policy.",
+        ),
+    ] = None
+    delta: Delta = 0.1
+
+
+@dataclass(frozen=True)
+class JudgeOutput:
+    """What is drawn by the seed, what is written, and what is printed."""
+
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .tex, .md, or a page: .html.")
+    ] = None
+    seed: Seed = None
+    as_json: Json = False
+
+
+def judge(
+    *,
+    target: GameArgument = None,  # type: ignore[assignment]  # left out where --env is given
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="POLICY...",
+            help="Policy files: .npz, .json, or .csv as `cmpg export --what policy` writes it.",
         ),
     ] = None,
     named: Annotated[
@@ -56,22 +108,7 @@ def judge(
             "given several times.",
         ),
     ] = None,
-    episodes: Annotated[
-        int,
-        typer.Option(
-            metavar="<int>",
-            help="Episodes to play, and as many for each agent's deviations; 0: judge by proof.",
-        ),
-    ] = 0,
-    train: Annotated[
-        str | None,
-        typer.Option(
-            metavar="module:function",
-            rich_help_panel=FURTHER,
-            help="Trains deviations in an environment: takes a single-agent Gymnasium environment, returns a policy.",
-        ),
-    ] = None,
-    delta: Delta = 0.1,
+    play: Play,
     beside: Annotated[
         str,
         typer.Option(
@@ -79,92 +116,69 @@ def judge(
             help="Computed policies to judge beside, separated by commas: ours, independent, selfish, planner.",
         ),
     ] = "",
-    epsilon: Epsilon = DEFAULT_EPSILON,
-    allow_rounding: AllowRounding = 0.0,
-    exact: Exact = False,
-    bound_seconds: Annotated[
-        float,
-        typer.Option(
-            metavar="<float>", rich_help_panel=FURTHER, help="Seconds for the upper bound over all feasible policies."
-        ),
-    ] = 60.0,
-    output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .tex, .md, or a page: .html.")
-    ] = None,
-    seed: Seed = None,
-    as_json: Json = False,
+    proof: Proof,
+    wanted: JudgeOutput,
 ) -> None:
     """Judge policies from anywhere: costs, gains, quality.
 
     Each agent's best deviation within the constraints is computed, and its gain proved. Exit code 0 if every given
     policy is proved feasible and Nash.
     """
-    for option, number in (("epsilon", epsilon), ("allow-rounding", allow_rounding), ("bound-seconds", bound_seconds)):
+    for option, number in (
+        ("epsilon", proof.epsilon),
+        ("allow-rounding", proof.allow_rounding),
+        ("bound-seconds", proof.bound_seconds),
+    ):
         finite(option, number)
-    if (target is None) == (env is None):
+    if (target is None) == (play.env is None):
         raise _refusal("name a game, or an environment with --env module:factory, and not both.")
     words = [*(policies or []), *(named or [])]
     if not words:
         raise _refusal("there is no policy to judge: name a file after the game, or --policy module:name.")
-    if env is not None or episodes:
-        if beside or exact:
+    if play.env is not None or play.episodes:
+        if beside or proof.exact:
             raise _refusal("--beside and --exact are for policies of known games that are judged by proof.")
-        if train is not None and env is None:
+        if play.train is not None and play.env is None:
             raise _refusal("--train needs observations to train from: name an environment with --env module:factory.")
-        how = _Playing(env, episodes or 2_000, delta, seed, epsilon, train, output, as_json)
-        _judge_by_episodes(target, words, how)
-    if train is not None:
+        _judge_by_episodes(target, words, play, proof.epsilon, wanted)
+    if play.train is not None:
         raise _refusal("--train is for environments, which are judged by episodes: --env module:factory.")
-    wanted = [chosen("beside", word.strip(), {name: name for name in BESIDE}) for word in beside.split(",") if word]
-    proving = _Proving(epsilon, allow_rounding, exact, bound_seconds, seed, output, as_json)
-    _judge_by_proof(target, words, wanted, proving)
+    names = [chosen("beside", word.strip(), {name: name for name in BESIDE}) for word in beside.split(",") if word]
+    _judge_by_proof(target, words, names, proof, wanted)
 
 
-@dataclass(frozen=True)
-class _Proving:
-    """How policies are judged by proof."""
-
-    epsilon: float
-    allow_rounding: float
-    exact: bool
-    bound_seconds: float
-    seed: int | None
-    output: Path | None
-    as_json: bool
-
-
-def _judge_by_proof(target: Target, words: list[str], beside: list[str], how: _Proving) -> NoReturn:
+def _judge_by_proof(target: Target, words: list[str], beside: list[str], proof: Proof, wanted: JudgeOutput) -> NoReturn:
     """Judge policies of a known game, and some that are computed beside them; print what was found, and exit."""
     from cmpg.judging.side_by_side import judge_side_by_side
     from cmpg.report.judging import judged_summary, side_by_side_record, side_by_side_summary
 
-    if how.output is not None:
-        _check_out(how.output)
+    if wanted.output is not None:
+        _check_out(wanted.output)
     with ProgressLine("building the game") as progress:
-        game = target.build(seed=how.seed, exact=how.exact)
-        given = _read(words, game, exact=how.exact)
+        game = target.build(seed=wanted.seed, exact=proof.exact)
+        given = _read(words, game, exact=proof.exact)
         for name in beside:
             progress.begin(f"computing {name}")
-            given[name] = _computed(name, game, how.seed or 0)
+            given[name] = _computed(name, game, wanted.seed or 0)
         progress.begin("judging")
         together = judge_side_by_side(
             game,
             given,
-            epsilon=how.epsilon,
-            allow_rounding=how.allow_rounding,
-            exact=how.exact,
-            time_limit=how.bound_seconds,
+            epsilon=proof.epsilon,
+            allow_rounding=proof.allow_rounding,
+            exact=proof.exact,
+            time_limit=proof.bound_seconds,
         )
-    if how.output is not None:
-        _write(together, how.output, title=target.name)
-    if how.as_json:
+    if wanted.output is not None:
+        _write(together, wanted.output, title=target.name)
+    if wanted.as_json:
         show_json(side_by_side_record(together))
     elif len(given) == 1:
         show(judged_summary(together.judged[0]))
     else:
         show(side_by_side_summary(together))
     judged = together.judged[: len(words)]
-    proved = [each.certificate.proves(how.epsilon, allow_rounding=how.allow_rounding) for each in judged]
+    proved = [each.certificate.proves(proof.epsilon, allow_rounding=proof.allow_rounding) for each in judged]
     raise typer.Exit(0 if all(proved) else 1)
 
 
@@ -202,21 +216,7 @@ def _names(words: list[str]) -> list[str]:
     return [stem if stems.count(stem) == 1 else each for stem, each in zip(stems, words, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Playing:
-    """How policies are judged by episodes."""
-
-    env: str | None
-    episodes: int
-    delta: float
-    seed: int | None
-    epsilon: float
-    train: str | None
-    output: Path | None
-    as_json: bool
-
-
-def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoReturn:
+def _judge_by_episodes(target: Target, words: list[str], play: Play, epsilon: float, wanted: JudgeOutput) -> NoReturn:
     """Judge policies by playing them, print what was found, and exit."""
     import numpy as np
 
@@ -227,24 +227,24 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
     from cmpg.report.judging import audit_record, audit_summary, audit_table, audits_page
     from cmpg.summaries import Summary
 
-    if how.output is not None:
-        _check_out(how.output)
+    if wanted.output is not None:
+        _check_out(wanted.output)
     with ProgressLine("building the world") as progress:
         world: Any
-        if how.env is not None:
-            world = environment_world(how.env)
-            trainer = None if how.train is None else named_policy(how.train)
+        if play.env is not None:
+            world = environment_world(play.env)
+            trainer = None if play.train is None else named_policy(play.train)
             given = {each: named_policy(each) for each in words}
         else:
-            game, trainer = target.build(seed=how.seed), None
+            game, trainer = target.build(seed=wanted.seed), None
             world, given = GameWorld(game), _read(words, game, exact=False)
         found = [
             audit(
                 world,
                 policy,
-                rng=np.random.default_rng([how.seed or 0, place]),
-                episodes=how.episodes,
-                delta=how.delta,
+                rng=np.random.default_rng([wanted.seed or 0, place]),
+                episodes=play.episodes or DEFAULT_EPISODES,
+                delta=play.delta,
                 name=name,
                 train=trainer,
                 on_progress=progress.begin,
@@ -252,17 +252,19 @@ def _judge_by_episodes(target: Target, words: list[str], how: _Playing) -> NoRet
             for place, (name, policy) in enumerate(given.items())
         ]
     table = audit_table(found)
-    if how.output is not None and how.output.suffix.lower() == ".html":
-        write_text(how.output, audits_page(found, title=f"Policies of {how.env or target.name}, judged by episodes"))
-    elif how.output is not None:
-        _write_table(table, how.output)
-    if how.as_json:
+    if wanted.output is not None and wanted.output.suffix.lower() == ".html":
+        write_text(
+            wanted.output, audits_page(found, title=f"Policies of {play.env or target.name}, judged by episodes")
+        )
+    elif wanted.output is not None:
+        _write_table(table, wanted.output)
+    if wanted.as_json:
         show_json([audit_record(each) for each in found])
     else:
         show(*(audit_summary(each) for each in found))
         if len(found) > 1:
             show(Summary("side by side", "", (table,)))
-    proved = [each.feasible and each.exploitability.upper <= how.epsilon for each in found]
+    proved = [each.feasible and each.exploitability.upper <= epsilon for each in found]
     raise typer.Exit(0 if all(proved) else 1)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cmpg.cli.interrupts import on_interrupt
-from cmpg.cli.options import FURTHER, Backend, Delta, Epsilon, JobsNumber, Json, Resume, Scheduler, check_out, jobs_of
+from cmpg.cli.options import FURTHER, Delta, Epsilon, Json, Resume, Tasks, check_out
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, joint_form, policy_of
 
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
     from cmpg.errors import FileError
     from cmpg.files.containers import Fields
     from cmpg.games.game import Game
-    from cmpg.learning.samples import Known
+    from cmpg.learning.samples import ProblemSpec
     from cmpg.learning.trials import Hidden, HiddenGame, Method, Progress, Trial
     from cmpg.policy import JointPolicy
     from cmpg.runs.runner import Jobs
 
 
-def learn(
-    target: GameArgument = None,  # type: ignore[assignment]  # left out where --env is given
+@dataclass(frozen=True)
+class LearnOptions:
+    """How to learn, and how well."""
+
     mode: Annotated[
         str,
         typer.Option(
@@ -41,42 +43,62 @@ def learn(
             "policies proved to respect the thresholds.",
             autocompletion=lambda: ["generative", "shared", "safe"],
         ),
-    ] = "generative",
-    epsilon: Epsilon = 0.1,
-    delta: Delta = 0.1,
-    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 1,
-    jobs: JobsNumber = 1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
-    budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None,
+    ] = "generative"
+    epsilon: Epsilon = 0.1
+    delta: Delta = 0.1
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None
     margin: Annotated[
         float | None,
         typer.Option(rich_help_panel=FURTHER, help="Safe mode: how far below every threshold responses stay."),
-    ] = None,
+    ] = None
     growth: Annotated[
         float | None,
         typer.Option(
             rich_help_panel=FURTHER,
             help="Safe mode: solve again after this fraction of additional episodes; 0.1 if omitted.",
         ),
-    ] = None,
+    ] = None
     start: Annotated[
         Path | None, typer.Option(rich_help_panel=FURTHER, help="File of a policy to start from, which you vouch for.")
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """What learners may see, and how much of it."""
+
+    budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None
     payoff_noise: Annotated[
         float | None,
         typer.Option(
             rich_help_panel=FURTHER, help="Hide rewards and costs, too: observations are off by this, up or down."
         ),
-    ] = None,
+    ] = None
     reveal_support: Annotated[
         bool,
         typer.Option(
             "--reveal-support", rich_help_panel=FURTHER, help="Tell the learners which next states are possible."
         ),
-    ] = False,
+    ] = False
+
+
+@dataclass(frozen=True)
+class LearnOutput:
+    """Where runs are kept, and how they are shown."""
+
+    output: Annotated[Path | None, typer.Option("--out", help="New folder for policies, records and curves.")] = None
+    resume: Resume = False
+    as_json: Json = False
+
+
+def learn(
+    *,
+    target: GameArgument = None,  # type: ignore[assignment]  # left out where --env is given
+    learner: LearnOptions,
+    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 1,
+    tasks: Tasks,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
+    samples: SampleOptions,
     env: Annotated[
         str | None,
         typer.Option(
@@ -85,12 +107,7 @@ def learn(
             help="Learn an environment instead of a game: factory() returns it, and what is known of it.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--out", help="New folder for policies, records and curves."),
-    ] = None,
-    resume: Resume = False,
-    as_json: Json = False,
+    kept: LearnOutput,
 ) -> None:
     """Learn a Nash policy from samples, and judge it.
 
@@ -103,39 +120,37 @@ def learn(
     from cmpg.learning.confidence import check_accuracy
     from cmpg.report.learning_page import trials_record, trials_summary
 
-    check_out(output, resume=resume)
-    check_accuracy(epsilon, delta)
-    limit = np.inf if time_limit is None else finite("time-limit", time_limit, positive=True)
+    check_out(kept.output, resume=kept.resume)
+    check_accuracy(learner.epsilon, learner.delta)
+    limit = np.inf if learner.time_limit is None else finite("time-limit", learner.time_limit, positive=True)
     if seeds < 1:
         raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
     if (target is None) == (env is None):
         raise _refusal("name a game, or an environment with --env module:factory, and not both.")
-    settings = {"budget": budget, "payoff_noise": payoff_noise, "reveal_support": reveal_support}
+    settings = asdict(samples)
     hidden: Hidden
     if env is None:
-        hidden, name = _hidden_game(target, epsilon=epsilon, seed=seed, **settings)
+        hidden, name = _hidden_game(target, epsilon=learner.epsilon, seed=seed, **settings)
     else:
         hidden, name = _hidden_environment(env, settings), env
-    build = chosen("mode", mode, {"generative": _generative, "safe": _safe, "shared": _shared})
-    options = _Options(
-        hidden, epsilon=epsilon, delta=delta, start=start, margin=margin, growth=growth, time_limit=limit
-    )
+    build = chosen("mode", learner.mode, {"generative": _generative, "safe": _safe, "shared": _shared})
+    options = _Options(hidden, learner, limit)
     method, streams = build(options), np.random.SeedSequence(seed).spawn(seeds)
-    request = {"mode": mode, "epsilon": epsilon, "delta": delta, "seed": seed, "margin": margin, "growth": growth}
-    request |= {**settings, "name": name, "start": None if start is None else str(start), "time_limit": time_limit}
-    with _opened(output, hidden.game, request, seeds=seeds, resume=resume) as records:
-        failure = _run_trials(hidden, method, streams, records, jobs=jobs_of(jobs, backend, scheduler))
+    start = None if learner.start is None else str(learner.start)
+    request = {**asdict(learner), "seed": seed, **settings, "name": name, "start": start}
+    with _opened(kept.output, hidden.game, request, seeds=seeds, resume=kept.resume) as records:
+        failure = _run_trials(hidden, method, streams, records, jobs=tasks.where)
         done = records.read()
-    if as_json:
+    if kept.as_json:
         show_json(trials_record(done) | ({} if hidden.game is None else names_record(hidden.game)))
     elif done:
         thresholds = options.known.thresholds if hidden.game is None else hidden.game.thresholds
         show(trials_summary(done, thresholds=thresholds))
     if failure is not None:
         raise failure
-    if output is not None and not as_json:
-        page = f"; make a page of it with: cmpg report {output}" if hidden.game is not None else ""
-        show(f"written to {output}/{page}")
+    if kept.output is not None and not kept.as_json:
+        page = f"; make a page of it with: cmpg report {kept.output}" if hidden.game is not None else ""
+        show(f"written to {kept.output}/{page}")
     raise typer.Exit(0 if len(done) == seeds and all(each["certified"] for each in done) else 1)
 
 
@@ -217,18 +232,13 @@ class _Options:
     """What the command line asks of the learner."""
 
     hidden: Hidden
-    _: KW_ONLY
-    epsilon: float
-    delta: float
-    start: Path | None
-    margin: float | None
-    growth: float | None
+    learner: LearnOptions
     time_limit: float
 
     @property
     def accuracy(self) -> dict[str, float]:
         """What every method needs: ε, δ and its seconds."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "time_limit": self.time_limit}
+        return {"epsilon": self.learner.epsilon, "delta": self.learner.delta, "time_limit": self.time_limit}
 
     @cached_property
     def simulator(self) -> Any:
@@ -245,74 +255,63 @@ class _Options:
 
 def _generative(options: _Options) -> Method:
     from cmpg.learning.generative import Adaptive
-    from cmpg.learning.local.simulator import LocalKnown
+    from cmpg.learning.local.simulator import LocalProblemSpec
     from cmpg.learning.trials import ByResponses
 
-    if isinstance(options.known, LocalKnown):  # kernels do not depend on what others play: one model serves all
+    if isinstance(options.known, LocalProblemSpec):  # kernels do not depend on what others play: one model serves all
         return _shared(options)
     _refuse_safe_options(options)
-    return ByResponses(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        start=_given(options),
-        learner=Adaptive(),
-        time_limit=options.time_limit,
-    )
+    return ByResponses(**options.accuracy, start=_given(options), learner=Adaptive())
 
 
 def _safe(options: _Options) -> Method:
-    from cmpg.learning.local.simulator import LocalKnown
+    from cmpg.learning.local.simulator import LocalProblemSpec
     from cmpg.learning.safe import Pace, safe_learner
     from cmpg.learning.trials import ByResponses, BySafeModel
 
     known = options.known
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
-    growth = 0.1 if options.growth is None else finite("growth", options.growth, positive=True)
+    growth = 0.1 if options.learner.growth is None else finite("growth", options.learner.growth, positive=True)
     pace = Pace(growth=growth, most=10**13)
-    if isinstance(known, LocalKnown):
-        if options.margin is not None:
+    if isinstance(known, LocalProblemSpec):
+        if options.learner.margin is not None:
             raise _refusal("--margin is for responses; in local games all agents explore for all. Leave it out.")
         start = _start(options)
         assert start is not None, "a local game has a start, or is refused"
         return BySafeModel(**options.accuracy, start=start, pace=pace)
     _check_margin(options, known)
-    learner = safe_learner(known, epsilon=options.epsilon, margin=options.margin, pace=pace)
-    return ByResponses(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        start=_start(options),
-        learner=learner,
-        time_limit=options.time_limit,
-    )
+    learner = safe_learner(known, epsilon=options.learner.epsilon, margin=options.learner.margin, pace=pace)
+    return ByResponses(**options.accuracy, start=_start(options), learner=learner)
 
 
 def _shared(options: _Options) -> Method:
     from cmpg.learning.trials import BySharedModel
 
     _refuse_safe_options(options)
-    if options.start is not None:
+    if options.learner.start is not None:
         raise _refusal("--start is not used where one model is sampled for all, which finds its own; leave it out.")
     return BySharedModel(**options.accuracy)
 
 
 def _refuse_safe_options(options: _Options) -> None:
-    for name, given in (("margin", options.margin), ("growth", options.growth)):
+    for name, given in (("margin", options.learner.margin), ("growth", options.learner.growth)):
         if given is not None:
             raise _refusal(f"--{name} is for --mode safe; leave it out.")
 
 
-def _check_margin(options: _Options, known: Known) -> None:
+def _check_margin(options: _Options, known: ProblemSpec) -> None:
     """Refuse a margin that no policy could keep, whatever the transition is."""
     import numpy as np
 
-    if options.margin is None:
+    margin = options.learner.margin
+    if margin is None:
         return
-    finite("margin", options.margin)
+    finite("margin", margin)
     least = np.broadcast_to(known.cost_bounds[..., 0], (known.num_constraints, known.horizon)).sum(axis=1)
     for j, room in enumerate(known.thresholds - least):
-        if options.margin > room:
+        if margin > room:
             raise _refusal(
-                f"--margin is {options.margin:g}; constraint {j} has the threshold {known.thresholds[j]:g}, and costs "
+                f"--margin is {margin:g}; constraint {j} has the threshold {known.thresholds[j]:g}, and costs "
                 f"are at least {least[j]:g}, so no policy keeps that far below it. Give less, or leave it out."
             )
 
@@ -326,13 +325,13 @@ def _refusal(text: str) -> Exception:
 
 def _given(options: _Options) -> JointPolicy | None:
     """The start that the user gives, if any."""
-    if options.start is None:
+    if options.learner.start is None:
         return None
     from cmpg.files.policies import load_policy
 
     if options.hidden.game is not None:
-        return policy_of(options.start, options.hidden.game)[0]
-    return load_policy(options.start)[0]
+        return policy_of(options.learner.start, options.hidden.game)[0]
+    return load_policy(options.learner.start)[0]
 
 
 def _start(options: _Options) -> JointPolicy | None:
@@ -341,11 +340,11 @@ def _start(options: _Options) -> JointPolicy | None:
     """
     from cmpg.equilibrium.starts.min_cost import feasible_start
     from cmpg.learning.ascent import safe_start
-    from cmpg.learning.local.simulator import LocalKnown
+    from cmpg.learning.local.simulator import LocalProblemSpec
 
-    if options.start is not None or options.hidden.game is None:
+    if options.learner.start is not None or options.hidden.game is None:
         return _given(options)
-    if not isinstance(options.known, LocalKnown) and safe_start(options.simulator) is not None:
+    if not isinstance(options.known, LocalProblemSpec) and safe_start(options.simulator) is not None:
         return None
     found = feasible_start(options.hidden.game)
     if found.policy is None:

@@ -45,7 +45,7 @@ READ_FILES = (
 """Options of scenarios that may name a file: no page, and no run folder, can give them such a word."""
 
 MIN_BOUND_SECONDS = 0.2
-"""The upper bound may take half as long as the solve, but always this long."""
+"""The upper bound may take half as much work as the solve, but always this much: seconds of this process alone."""
 
 MAX_ANSWERS = 50
 """Answers that are kept, to be exported."""
@@ -370,12 +370,12 @@ class Desk:
 
     def _computed(self, words: Mapping[str, str]) -> dict[str, Any]:
         import cmpg
-        from cmpg.deadline import check_time
+        from cmpg.deadline import check_time, limited_work
         from cmpg.equilibrium.quality import quality
         from cmpg.files.run_folder import FinishedRun
         from cmpg.report.live import answer_record
 
-        began = time.monotonic()
+        began, worked = time.monotonic(), time.process_time()
         self._phase = "building the game"
         built = self.subject.build(words)
         game = built.game
@@ -392,7 +392,8 @@ class Desk:
         if result.incumbent is not None:
             self._phase = "computing the upper bound"
             self._known = result
-            gap = quality(result, time_limit=max(MIN_BOUND_SECONDS, (time.monotonic() - began) / 2))
+            with limited_work(max(MIN_BOUND_SECONDS, (time.process_time() - worked) / 2)):
+                gap = quality(result)
             check_time()
         self._phase = "drawing"
         labels = {each.label: _word(words, each) for each in self.subject.page.controls}

@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 from cmpg import __version__
 from cmpg.cli.interrupts import EXIT_CODE, exit_code, on_interrupt, written
+from cmpg.cli.options import grouped
 from cmpg.cli.output import complain, show, speak_any_text
 from cmpg.cli.targets import GameCommand, complete_scenario, help_words, unknown_option
 
@@ -31,6 +32,7 @@ HOMES = {
     "check": "check",
     "certify": "check",
     "judge": "judging",
+    "duality": "duality",
     "show": "runs",
     "simulate": "runs",
     "replan": "operation",
@@ -85,7 +87,7 @@ class Commands(TyperGroup):
         """Load a command; one that takes a game also has the options of its scenario."""
         if cmd_name not in HOMES:
             return None
-        function = getattr(importlib.import_module(f"cmpg.cli.{HOMES[cmd_name]}"), cmd_name)
+        function = grouped(getattr(importlib.import_module(f"cmpg.cli.{HOMES[cmd_name]}"), cmd_name))
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
         if "target" in inspect.signature(function).parameters:
             alone.command(cmd_name, cls=GameCommand, epilog=MORE)(function)

@@ -6,7 +6,7 @@ Exit codes: 0 if every plan is certified, 1 if one is not, 2 for bad input or if
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cmpg.games.game import Game
     from cmpg.games.local.game import LocalGame
-    from cmpg.operation.day import ComparedDay
+    from cmpg.operation.day import ComparedDay, News
     from cmpg.scenarios import Origin
 
 LEFT = "left"
@@ -108,7 +108,7 @@ def replan(
     raise typer.Exit(0 if made.result.accepted else 1)
 
 
-def _step_of(word: str, game: Game, begin: int) -> int:
+def _step_of(word: str, game: Game, begin: int, *, option: str = "--at") -> int:
     """Return the step of the day that a time or a number names."""
     from cmpg.errors import CMPGError
 
@@ -118,7 +118,7 @@ def _step_of(word: str, game: Game, begin: int) -> int:
     if word.isdecimal():
         return int(word)
     named = f"a time such as {steps[0]} or {steps[-1]}, or " if steps else ""
-    raise CMPGError(f"--at is {word!r}; {named}the number of a step is required.")
+    raise CMPGError(f"{option} is {word!r}; {named}the number of a step is required.")
 
 
 def _numbers(name: str, text: str | None) -> list[float] | None:
@@ -136,14 +136,22 @@ def _closed(game: Game | None, links: list[str], step: int) -> Game:
     """Close resources from a step on; a link may be written 4-7."""
     from cmpg.errors import UnsupportedError
     from cmpg.games import LocalGame
-    from cmpg.operation import Closure
+    from cmpg.operation import Closure, Fixed
 
     if not isinstance(game, LocalGame):
         raise UnsupportedError(type(game).__name__, "has nothing to close", "Pass the game as it is now with --game.")
-    spelt = {name.replace("→", "-"): name for name in game.all_resource_names}
+    news: News = Fixed(game)
     for link in links:
-        game = Closure(game, spelt.get(link.replace("→", "-"), link), step)(step, {})
-    return game
+        news = Closure(news, _resource(game, link), step)
+    closed = news(step, {})
+    assert closed is not None
+    return closed
+
+
+def _resource(game: LocalGame, word: str) -> str:
+    """Return the name of a resource; a link may be written 4-7."""
+    spelt = {name.replace("→", "-"): name for name in game.all_resource_names}
+    return spelt.get(word.replace("→", "-"), word)
 
 
 def _changed(origin: Origin, changes: list[str], game: Path | None, *, rebuild: bool = False) -> Game | None:
@@ -266,14 +274,24 @@ def operate(
             help="Share of the thresholds that is kept for newcomers in the morning; it falls to 0 by the evening."
         ),
     ] = 0.5,
+    close: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<name@time>",
+            help="A link that an incident closes, and from when on, such as 4-7@08:30 or 4-7@3. May be repeated.",
+        ),
+    ] = None,
+    lifelong: Annotated[
+        bool, typer.Option("--lifelong", help="Robots: who arrives gets a next goal, drawn at random.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed of what chance decides.")] = 0,
     epsilon: Annotated[float, typer.Option(help="The most any agent may gain by deviating.")] = 1e-3,
     as_json: Json = False,
 ) -> None:
     """Replay recorded days, planning again at every event.
 
-    Beside it stand the day-ahead plan, which knows all agents in the morning and is not changed, and a clairvoyant
-    plan, which also knows what chance decides.
+    Beside it stand the day-ahead plan, which knows all agents in the morning and is changed only where something is
+    closed, and a clairvoyant plan, which also knows what chance decides. With --lifelong there is nothing beside it.
     """
     from cmpg.files.containers import plain
     from cmpg.operation.day import Luck, compared_day
@@ -281,13 +299,21 @@ def operate(
 
     finite("epsilon", epsilon, positive=True)
     knows_all = chosen("known", known, {"arrival": False, "morning": True})
+    if lifelong:
+        _operate_tasks(target, days, close, seed=seed, epsilon=epsilon, as_json=as_json)
     done: list[ComparedDay] = []
     with ProgressLine("building the games") as progress:
         for number, (name, game) in enumerate(_recorded_days(target, days), 1):
             progress.begin(f"operating {name}, day {number} of at most {days}")
             done.append(
                 compared_day(
-                    name, game, knows_all=knows_all, reserve=reserve, luck=Luck(seed + number), epsilon=epsilon
+                    name,
+                    game,
+                    knows_all=knows_all,
+                    closures=[_closure(word, game) for word in close or []],
+                    reserve=reserve,
+                    luck=Luck(seed + number),
+                    epsilon=epsilon,
                 )
             )
     if as_json:
@@ -295,6 +321,47 @@ def operate(
     else:
         show(operated_summary(done))
     raise typer.Exit(0 if all(day.certified for day in done) else 1)
+
+
+def _closure(word: str, game: LocalGame) -> tuple[str, int]:
+    """Return the name of a resource and a step."""
+    from cmpg.errors import CMPGError
+
+    name, found, time = word.rpartition("@")
+    if not found:
+        raise CMPGError(f"--close is {word!r}; a name and a time are required, such as 4-7@3.")
+    step = _step_of(time, game, 0, option="--close")
+    if step >= game.horizon:
+        raise CMPGError(f"--close is {word!r}; the day has the steps 0 to {game.horizon - 1}.")
+    return _resource(game, name), step
+
+
+def _operate_tasks(
+    target: Any, days: int, close: list[str] | None, *, seed: int, epsilon: float, as_json: bool
+) -> NoReturn:
+    """Operate a fleet whose robots get a next goal when they arrive."""
+    from cmpg.errors import CMPGError
+    from cmpg.files.containers import plain
+    from cmpg.operation.day import Luck, operate
+    from cmpg.report.operation import tasks_record, tasks_summary
+    from cmpg.scenarios.lifelong import LifelongTasks
+    from cmpg.scenarios.robot_fleet import robots_world
+
+    if target.name != "robots" or days > 1 or close:
+        raise CMPGError("--lifelong is about one run of robots: `cmpg operate robots --lifelong`, without --close.")
+    with ProgressLine("building the games") as progress:
+        world_options = {"map", "scen", "num_agents", "seed", "horizon"}
+        world = robots_world(**{name: value for name, value in target.options.items() if name in world_options})
+        rest = {name: value for name, value in target.options.items() if name not in world_options - {"horizon"}}
+        tasks = LifelongTasks(world, **rest, seed=seed)
+        game = tasks(0, {})
+        progress.begin("operating the fleet")
+        done = operate(tasks, horizon=game.horizon, thresholds=game.thresholds, luck=Luck(seed + 1), epsilon=epsilon)
+    if as_json:
+        show_json(plain(tasks_record(done, tasks.completed)))
+    else:
+        show(tasks_summary(done, tasks.completed))
+    raise typer.Exit(0 if done.certified else 1)
 
 
 def _recorded_days(target: Any, days: int) -> Iterator[tuple[str, LocalGame]]:

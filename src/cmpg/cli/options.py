@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -12,6 +17,8 @@ if TYPE_CHECKING:
     from cmpg.runs.runner import Jobs
 
 DEFAULT_EPSILON = 1e-6
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 FURTHER = "Further options"
 """The section of options that few need: `--help-all` lists it, and `--help` says so."""
@@ -51,6 +58,22 @@ Scheduler = Annotated[
     str | None,
     typer.Option(metavar="<address>", rich_help_panel=FURTHER, help="Address of a running dask or ray cluster to use."),
 ]
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Where many tasks run."""
+
+    jobs: JobsNumber = 1
+    backend: Backend = None
+    scheduler: Scheduler = None
+
+    @property
+    def where(self) -> Jobs:
+        """The processes or the cluster."""
+        return jobs_of(self.jobs, self.backend, self.scheduler)
+
+
 Resume = Annotated[
     bool,
     typer.Option(
@@ -59,6 +82,53 @@ Resume = Annotated[
         help="Go on with what an earlier call left in the folder, and do only what is missing.",
     ),
 ]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as the parser reads it: each record among its parameters stands for its fields, an option each.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Size:
+    ...     width: int = 1
+    ...     height: int = 2
+    >>> def area(name: str, size: Size) -> None:
+    ...     print(name, size.width * size.height)
+    >>> inspect.signature(grouped(area))
+    <Signature (*, name: str, width: int = 1, height: int = 2)>
+    >>> grouped(area)(name="hall", width=5, height=2)
+    hall 10
+    """
+    hints = get_type_hints(command, include_extras=True)
+    hints.pop("return", None)
+    records = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    options: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in records:
+            names = vars(sys.modules[records[name].__module__])  # completions look things up there, when they run
+            types = get_type_hints(records[name], names, include_extras=True)
+            own = [(each.name, each.default, types[each.name]) for each in fields(records[name])]
+        else:
+            own = [(name, parameter.default, hints[name])]
+        options += [inspect.Parameter(each, KEYWORD, default=value, annotation=kind) for each, value, kind in own]
+
+    @wraps(command)
+    def flat(**given: Any) -> None:
+        for name, record in records.items():
+            given[name] = record(**{each.name: given.pop(each.name) for each in fields(record)})
+        command(**given)
+
+    flat.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    flat.__annotations__ = {each.name: each.annotation for each in options}
+    return flat
+
+
+def changed(record: Any) -> list[str]:
+    """Return the options of a record that have another value than their default, as they are written."""
+    given = [each.name for each in fields(record) if getattr(record, each.name) not in (each.default, [])]
+    return [f"--{name.replace('_', '-')}" for name in given]
 
 
 def check_out(output: Path | None, *, resume: bool) -> None:

@@ -110,7 +110,7 @@ class ProgressLine:
         console = Console(stderr=True)
         self._status = console.status(phase) if console.is_terminal else None
         self._phase, self._began = phase, time.monotonic()
-        self._told, self._pause = self._began, 1.0
+        self._last_shown, self._pause = self._began, 1.0
         self._next = self._began
         self._writing, self._over = threading.Lock(), threading.Event()
         self._watch = threading.Thread(target=self._tell_silence, daemon=True)
@@ -148,7 +148,7 @@ class ProgressLine:
         while not self._over.wait(0.2):
             with self._writing:
                 now = time.monotonic()
-                if now - self._told >= (1.0 if self._status is not None else self._pause):
+                if now - self._last_shown >= (1.0 if self._status is not None else self._pause):
                     self._pause = min(2 * self._pause, 3.0)
                     self._write(f"{self._phase}  {now - self._began:.0f} s")
 
@@ -157,7 +157,7 @@ class ProgressLine:
 
         from cmpg.summaries import plain
 
-        self._told = time.monotonic()
+        self._last_shown = time.monotonic()
         if self._status is None:
             print(plain(text), file=sys.stderr, flush=True)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,28 +20,47 @@ if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
     from cmpg.games.risk import CostLaw, CVaRGame
 
-Chances = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="<cost>limit:p>",
-        rich_help_panel=FURTHER,
-        help="Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
-    ),
-]
-CVaRs = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="<cost:level:limit>",
-        rich_help_panel=FURTHER,
-        help="Budget on the worst episodes: 'collisions:0.9:0.5' is CVaR 0.9 of collisions ≤ 0.5. May be repeated.",
-    ),
-]
+
+@dataclass(frozen=True)
+class RiskBudgets:
+    """Budgets on risk, in the words of the command line."""
+
+    chance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<cost>limit:p>",
+            rich_help_panel=FURTHER,
+            help="Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
+        ),
+    ] = None
+    cvar: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<cost:level:limit>",
+            rich_help_panel=FURTHER,
+            help="Budget on the worst episodes: 'collisions:0.9:0.5' is CVaR 0.9 of collisions ≤ 0.5. May be repeated.",
+        ),
+    ] = None
+    chances_only: Annotated[
+        bool,
+        typer.Option(
+            "--chances-only",
+            rich_help_panel=FURTHER,
+            help="Drop the threshold on the expected cost where there is a --chance or a --cvar.",
+        ),
+    ] = False
+
+    @property
+    def words(self) -> list[str]:
+        """All budgets."""
+        return [*(self.chance or []), *(self.cvar or [])]
 
 
-def with_budgets(game: Game, chances: Sequence[str], cvars: Sequence[str], *, only: bool = False) -> Game | CVaRGame:
+def with_budgets(game: Game, budgets: RiskBudgets) -> Game | CVaRGame:
     """Return the augmented game, if there are budgets on risk, and say how large it is."""
     from cmpg.errors import CMPGError
 
+    chances, cvars, only = budgets.chance or [], budgets.cvar or [], budgets.chances_only
     if not chances and not cvars:
         if only:
             raise CMPGError("--chances-only means something with --chance or --cvar alone.")
@@ -53,14 +73,14 @@ def with_budgets(game: Game, chances: Sequence[str], cvars: Sequence[str], *, on
     from cmpg.games.risk import Chance, CVaR, augmented_sizes, with_chances, with_cvar
 
     limits = [Chance.of(each) for each in chances]
-    budgets: list[Chance | CVaR] = [*limits, *(CVaR.of(each) for each in cvars)]
+    all_limits: list[Chance | CVaR] = [*limits, *(CVaR.of(each) for each in cvars)]
     joint = joint_form(game, wanted="has no budgets on risk")
-    states, entries = augmented_sizes(joint, *budgets)
+    states, entries = augmented_sizes(joint, *all_limits)
     remark(
         f"what was spent so far is part of the state: {joint.num_states:,} states become {states:,} "
         f"({entries:,} entries)"
     )
-    worst = with_cvar(joint, *budgets, keep_expected=not only) if cvars else None
+    worst = with_cvar(joint, *all_limits, keep_expected=not only) if cvars else None
     augmented = with_chances(joint, *limits, keep_expected=not only) if worst is None else worst.base
     if joint.potential_proof() is not None and augmented.potential_proof() is None:
         remark("the game has a potential; with what was spent in the state it is not known to have one any more")
@@ -115,10 +135,8 @@ def law_record(law: CostLaw) -> dict[str, Any]:
 def deliver_cvar(
     game: CVaRGame,
     delivery: Delivery,
-    chances: Sequence[str],
-    cvars: Sequence[str],
+    budgets: RiskBudgets,
     *,
-    only: bool,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -127,11 +145,11 @@ def deliver_cvar(
     from cmpg.files.games import save_game
     from cmpg.files.records import certificate_record, result_record
 
-    result = delivery.result
+    result, chances, cvars = delivery.result, budgets.chance or [], budgets.cvar or []
     # What is printed of costs and limits is in the user's words, not in those of the games that were solved.
     words = {"constraint_names": list(game.constraint_names), "thresholds": plain(game.thresholds)}
     record = {**result_record(result, delivery.game, quality=delivery.gaps), **words}
-    record |= {"budgets": {"chance": list(chances), "cvar": list(cvars), "expected": not only}}
+    record |= {"budgets": {"chance": list(chances), "cvar": list(cvars), "expected": not budgets.chances_only}}
     record |= {"laws": [law_record(law) for law in delivery.laws]}
     if output is not None:
         with new_folder(output):
@@ -146,7 +164,7 @@ def deliver_cvar(
     delivery.show()
     if output is not None:
         options = [word for each in chances for word in ("--chance", each)]
-        options += [word for each in cvars for word in ("--cvar", each)] + ["--chances-only"] * only
+        options += [word for each in cvars for word in ("--cvar", each)] + ["--chances-only"] * budgets.chances_only
         options += [] if result.epsilon == DEFAULT_EPSILON else ["--epsilon", f"{result.epsilon}"]
         check = shlex.join(["cmpg", "certify", f"{output}/game.npz", f"{output}/policy.npz", *options])
         show(f"written to {output}/" + ("" if result.incumbent is None else f"; check it with: {check}"))

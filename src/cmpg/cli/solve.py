@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -30,11 +30,12 @@ from cmpg.cli.options import (
     Json,
     Scheduler,
     Seed,
+    changed,
     check_out,
     jobs_of,
 )
 from cmpg.cli.output import ProgressLine, progress_line, remark, rescaling_message, show, show_json
-from cmpg.cli.risk import Chances, CVaRs, deliver_cvar, law_record, laws_of, with_budgets
+from cmpg.cli.risk import RiskBudgets, deliver_cvar, law_record, laws_of, with_budgets
 from cmpg.cli.targets import GameArgument, Target, chosen, converted, finite, policy_of
 
 if TYPE_CHECKING:
@@ -85,12 +86,13 @@ NAMED: dict[str, dict[str, Callable[[], Any]]] = {
 """The names that the command line has for values of the library, by option; values are made on demand."""
 
 
-def solve(
-    target: GameArgument,
-    epsilon: Epsilon = DEFAULT_EPSILON,
+@dataclass(frozen=True)
+class Search:
+    """How a Nash policy is looked for, and what is accepted as one."""
+
     restarts: Annotated[
         int, typer.Option(min=1, metavar="<int>", help="Number of runs, from different starts; the best is kept.")
-    ] = 1,
+    ] = 1
     prefer: Annotated[
         str,
         typer.Option(
@@ -98,7 +100,7 @@ def solve(
             help="Which equilibrium is best: potential or welfare; auto is potential if the game is known to have one.",
             autocompletion=lambda: list(NAMED["prefer"]),
         ),
-    ] = "auto",
+    ] = "auto"
     solver: Annotated[
         str,
         typer.Option(
@@ -106,7 +108,7 @@ def solve(
             help="How best responses are computed: exact, lp or primal-dual; or NAME, NAME:option=value,… of a plugin.",
             autocompletion=lambda: [*NAMED["solver"], *_plugin_solvers()],
         ),
-    ] = "exact",
+    ] = "exact"
     schedule: Annotated[
         str,
         typer.Option(
@@ -114,34 +116,7 @@ def solve(
             help="Who moves next: auto, greatest-gain or round-robin.",
             autocompletion=lambda: list(NAMED["schedule"]),
         ),
-    ] = "auto",
-    max_iterations: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="<int>", rich_help_panel=FURTHER, help="Most moves of a run; Theorem 1's bound if omitted."
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Most seconds for everything, building the game included.")
-    ] = None,
-    allow_rounding: AllowRounding = 0.0,
-    workers: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="<int>", rich_help_panel=FURTHER, help="Number of threads; the answer does not depend on it."
-        ),
-    ] = 1,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="<int>",
-            rich_help_panel=FURTHER,
-            help="Number of processes for restarts; -1 is all cores. Same answer.",
-        ),
-    ] = 1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
-    seed: Seed = None,
+    ] = "auto"
     start: Annotated[
         str,
         typer.Option(
@@ -150,7 +125,7 @@ def solve(
             "policy that breaks a threshold, a feasible start is sought.",
             autocompletion=lambda: list(NAMED["start"]),
         ),
-    ] = "auto",
+    ] = "auto"
     improve: Annotated[
         str,
         typer.Option(
@@ -158,17 +133,61 @@ def solve(
             help="Whether pairs of agents move together at the end if that is better: auto, none, or thorough.",
             autocompletion=lambda: list(NAMED["improve"]),
         ),
-    ] = "auto",
-    chance: Chances = None,
-    cvar: CVaRs = None,
-    chances_only: Annotated[
-        bool,
+    ] = "auto"
+    max_iterations: Annotated[
+        int | None,
         typer.Option(
-            "--chances-only",
-            rich_help_panel=FURTHER,
-            help="Drop the threshold on the expected cost where there is a --chance or a --cvar.",
+            min=0, metavar="<int>", rich_help_panel=FURTHER, help="Most moves of a run; Theorem 1's bound if omitted."
         ),
-    ] = False,
+    ] = None
+    allow_rounding: AllowRounding = 0.0
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """How many threads and processes there are, and where they run."""
+
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="<int>", rich_help_panel=FURTHER, help="Number of threads; the answer does not depend on it."
+        ),
+    ] = 1
+    jobs: Annotated[
+        int,
+        typer.Option(
+            metavar="<int>",
+            rich_help_panel=FURTHER,
+            help="Number of processes for restarts; -1 is all cores. Same answer.",
+        ),
+    ] = 1
+    backend: Backend = None
+    scheduler: Scheduler = None
+
+
+@dataclass(frozen=True)
+class SolveOutput:
+    """What is shown, and where it is kept."""
+
+    selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False
+    output: Annotated[Path | None, typer.Option("--out", help="New folder for game, policy and certificate.")] = None
+    tensorboard: Annotated[
+        Path | None, typer.Option(rich_help_panel=FURTHER, help="Folder in which TensorBoard finds every step.")
+    ] = None
+    as_json: Json = False
+
+
+def solve(
+    *,
+    target: GameArgument,
+    epsilon: Epsilon = DEFAULT_EPSILON,
+    search: Search,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Most seconds for everything, building the game included.")
+    ] = None,
+    parallel: Parallel,
+    seed: Seed = None,
+    budgets: RiskBudgets,
     concept: Annotated[
         str,
         typer.Option(
@@ -177,77 +196,31 @@ def solve(
         ),
     ] = "nash",
     exact: Exact = False,
-    selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False,
-    output: Annotated[Path | None, typer.Option("--out", help="New folder for game, policy and certificate.")] = None,
-    tensorboard: Annotated[
-        Path | None, typer.Option(rich_help_panel=FURTHER, help="Folder in which TensorBoard finds every step.")
-    ] = None,
-    as_json: Json = False,
+    wanted: SolveOutput,
 ) -> None:
     """Find a feasible policy that no agent gains by deviating from."""
     import numpy as np
 
-    from cmpg.equilibrium.cvar import relaxed
     from cmpg.games.crowd.game import CrowdGame
     from cmpg.games.risk import CVaRGame
 
+    output, as_json = wanted.output, wanted.as_json
     check_out(output, resume=False)
+    # What only the search for a Nash policy of single agents understands
+    special = [*changed(search), *changed(budgets), *(f"--{name}" for name in _extras(wanted))]
     if _named("concept", concept) is not _named("concept", "nash"):
-        _refuse_for_devices(
-            concept,
-            {
-                "restarts": restarts != 1,
-                "prefer": prefer != "auto",
-                "solver": solver != "exact",
-                "schedule": schedule != "auto",
-                "max-iterations": max_iterations is not None,
-                "allow-rounding": allow_rounding != 0,
-                "start": start != "auto",
-                "improve": improve != "auto",
-                "selfish": selfish,
-                "chance": bool(chance),
-                "cvar": bool(cvar),
-                "tensorboard": tensorboard is not None,
-            },
-        )
-        on_interrupt(written(output))
-        limit = np.inf if time_limit is None else finite("time-limit", time_limit)
+        _refuse_for_devices(concept, special)
+    on_interrupt(written(output))
+    limit = np.inf if time_limit is None else finite("time-limit", time_limit)
+    if concept != "nash":
         recommend_device(
             target, concept, epsilon=epsilon, limit=limit, seed=seed, exact=exact, output=output, as_json=as_json
         )
-    on_interrupt(written(output))
-    known = {"restarts": restarts, "prefer": prefer, "max_iterations": max_iterations, "time_limit": time_limit}
-    known |= {"exact": exact} | ({} if start in NAMED["start"] else {"start": start})
-    method = cmpg.Ascent(
-        solver=_solver(solver, finite("epsilon", epsilon, positive=True)),
-        schedule=_named("schedule", schedule),
-        max_iterations=max_iterations,
-        workers=workers,
-    )
-    runs = cmpg.Restarts(
-        restarts,
-        prefer=_named("prefer", prefer),
-        jobs=jobs if backend is None and scheduler is None else jobs_of(jobs, backend, scheduler),
-    )
-    request = _Request(
-        epsilon=epsilon,
-        start=start,
-        method=method,
-        restarts=runs,
-        improve=_named("improve", improve),
-        deadline=time.monotonic() + (np.inf if time_limit is None else finite("time-limit", time_limit)),
-        seed=0 if seed is None and restarts > 1 else seed,
-        draws_agents="seed" in target.origin(seed=seed).options,
-        allow_rounding=finite("allow-rounding", allow_rounding),
-    )
+    request = _request(target, search, parallel, epsilon=epsilon, limit=limit, seed=seed)
     with ProgressLine("building the game") as progress:
         built: Any = _built(target, request, seed=seed, exact=exact, as_json=as_json)
         if isinstance(built, CrowdGame):
-            searching = {"restarts": restarts != 1, "solver": solver != "exact", "schedule": schedule != "auto"}
-            searching |= {"start": start != "auto", "improve": improve != "auto", "prefer": prefer != "auto"}
-            searching |= {"max-iterations": max_iterations is not None, "tensorboard": tensorboard is not None}
-            budgeted = {"chance": bool(chance), "cvar": bool(cvar), "chances-only": chances_only, "exact": exact}
-            refuse_for_crowds({**searching, **budgeted, "selfish": selfish, "allow-rounding": allow_rounding != 0})
+            refuse_for_crowds([*special, *["--exact"] * exact])
             progress.begin("looking for groups")
             solve_crowd_target(
                 built,
@@ -258,22 +231,68 @@ def solve(
                 as_json=as_json,
                 progress=progress,
             )
-        game: Game = built
-        budgets = [*(chance or []), *(cvar or [])]
-        risky = with_budgets(game, chance or [], cvar or [], only=chances_only)
-        game = relaxed(risky) if isinstance(risky, CVaRGame) else risky
-        solved = _solved(risky, request, _Reporter(progress, game, tensorboard), selfish=selfish)
+        risky = with_budgets(built, budgets)
+        game = _shown(risky)
+        solved = _solved(risky, request, _Reporter(progress, game, wanted.tensorboard), selfish=wanted.selfish)
         progress.begin("computing the upper bound")
         gaps = _upper_bounds(solved, request, all_objectives=as_json or output is not None)
         progress.stop()
+        known = {"restarts": search.restarts, "prefer": search.prefer, "max_iterations": search.max_iterations}
+        known |= {"time_limit": time_limit, "exact": exact}
+        known |= {} if search.start in NAMED["start"] else {"start": search.start}
         result = replace(solved.result, settings={**solved.result.settings, **known})
-        laws = laws_of(risky, result) if budgets else ()
-        delivery = Delivery(game, result, _origin(target, seed, budgets), gaps, laws)
+        laws = laws_of(risky, result) if budgets.words else ()
+        delivery = Delivery(game, result, _origin(target, seed, budgets.words), gaps, laws)
         if isinstance(risky, CVaRGame):
-            deliver_cvar(risky, delivery, chance or [], cvar or [], only=chances_only, output=output, as_json=as_json)
+            deliver_cvar(risky, delivery, budgets, output=output, as_json=as_json)
         else:
             delivery.deliver(output=output, seed=request.seed, as_json=as_json)
     raise typer.Exit(0 if result.accepted else 1)
+
+
+def _extras(wanted: SolveOutput) -> Iterator[str]:
+    if wanted.selfish:
+        yield "selfish"
+    if wanted.tensorboard is not None:
+        yield "tensorboard"
+
+
+def _request(
+    target: Target, search: Search, parallel: Parallel, *, epsilon: float, limit: float, seed: int | None
+) -> _Request:
+    """Turn options into values of the library."""
+    jobs, backend, scheduler = parallel.jobs, parallel.backend, parallel.scheduler
+    return _Request(
+        epsilon=epsilon,
+        start=search.start,
+        method=cmpg.Ascent(
+            solver=_solver(search.solver, finite("epsilon", epsilon, positive=True)),
+            schedule=_named("schedule", search.schedule),
+            max_iterations=search.max_iterations,
+            workers=parallel.workers,
+        ),
+        restarts=cmpg.Restarts(
+            search.restarts,
+            prefer=_named("prefer", search.prefer),
+            jobs=jobs if backend is None and scheduler is None else jobs_of(jobs, backend, scheduler),
+        ),
+        improve=_named("improve", search.improve),
+        deadline=time.monotonic() + limit,
+        seed=0 if seed is None and search.restarts > 1 else seed,
+        draws_agents="seed" in target.origin(seed=seed).options,
+        allow_rounding=finite("allow-rounding", search.allow_rounding),
+    )
+
+
+def _shown(game: Any) -> Game:
+    """Return the game that is shown: with budgets on CVaR, one in which all that keep them may play."""
+    from cmpg.games.risk import CVaRGame
+
+    if not isinstance(game, CVaRGame):
+        return cast("Game", game)
+    from cmpg.equilibrium.cvar import relaxed
+
+    return relaxed(game)
 
 
 def _origin(target: Target, seed: int | None, words: Sequence[str]) -> Origin:
@@ -282,14 +301,13 @@ def _origin(target: Target, seed: int | None, words: Sequence[str]) -> Origin:
     return replace(origin, name=f"{origin.name} with {', '.join(words)}") if words else origin
 
 
-def _refuse_for_devices(concept: str, given: Mapping[str, bool]) -> None:
+def _refuse_for_devices(concept: str, given: Sequence[str]) -> None:
     """Raise if an option is given that says how a Nash policy is found."""
     from cmpg.errors import CMPGError
 
-    strange = [f"--{name}" for name, is_given in given.items() if is_given]
-    if strange:
+    if given:
         raise CMPGError(
-            f"{', '.join(strange)}: says how a Nash policy is found, and means nothing with --concept {concept}."
+            f"{', '.join(given)}: says how a Nash policy is found, and means nothing with --concept {concept}."
         )
 
 
@@ -393,7 +411,7 @@ def _solved(game: Game | CVaRGame, request: _Request, reporter: _Reporter, *, se
     base = game.base if isinstance(game, CVaRGame) else game
     free = _without_constraints(base) if selfish else None
     start = _start(request, base)
-    began = time.monotonic()
+    began = time.process_time()
     reporter.begin("looking for a feasible start")
     result = cmpg.solve(
         game,
@@ -407,7 +425,7 @@ def _solved(game: Game | CVaRGame, request: _Request, reporter: _Reporter, *, se
         on_progress=reporter.show,
     )
     reporter.conclude(result)
-    seconds, unbound = time.monotonic() - began, None
+    seconds, unbound = time.process_time() - began, None
     with suppress(KeyboardInterrupt):  # which must not lose the result of the game itself
         if free is not None and not result.interrupted:
             unbound = cmpg.solve(
@@ -422,20 +440,21 @@ def _solved(game: Game | CVaRGame, request: _Request, reporter: _Reporter, *, se
 
 
 MIN_BOUND_SECONDS = 0.5
-"""The upper bound may take half as long as the solve, but always this long."""
+"""The upper bound may take half as much work as the solve, but always this much: seconds of this process alone."""
 
 
 def _upper_bounds(solved: _Solved, request: _Request, *, all_objectives: bool) -> list[OptimalityGap]:
     """Compute how good a result is, by welfare alone or by all objectives; nothing if it has no policy."""
+    from cmpg.deadline import limited_work
     from cmpg.equilibrium.quality import known_gaps, quality
 
     if solved.result.incumbent is None or solved.result.interrupted:
         return []
-    seconds = min(max(solved.seconds / 2, MIN_BOUND_SECONDS), request.seconds_left)
-    with suppress(KeyboardInterrupt):
+    left = request.seconds_left
+    with suppress(KeyboardInterrupt), limited_work(max(solved.seconds / 2, MIN_BOUND_SECONDS)):
         if all_objectives:
-            return known_gaps(solved.result, time_limit=seconds)
-        return [quality(solved.result, time_limit=seconds)]
+            return known_gaps(solved.result, time_limit=left)
+        return [quality(solved.result, time_limit=left)]
     return []
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cmpg.cli.interrupts import on_interrupt
-from cmpg.cli.options import DEFAULT_EPSILON, Backend, Epsilon, JobsNumber, Resume, Scheduler, check_out, jobs_of
+from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Resume, Tasks, check_out
 from cmpg.cli.output import ProgressLine, remark, show
 from cmpg.cli.targets import GameArgument, converted, finite, option_types, spoken
 
@@ -28,6 +28,7 @@ PLAN = ".toml"
 
 
 def sweep(
+    *,
     target: GameArgument,
     output: Annotated[Path, typer.Option("--out", help="New folder for results.csv, the page and all run folders.")],
     epsilon: Epsilon = DEFAULT_EPSILON,
@@ -36,9 +37,7 @@ def sweep(
     threshold: Annotated[
         str | None, typer.Option(metavar="<numbers>", help="Largest expected costs allowed, such as 0:1:0.25.")
     ] = None,
-    jobs: JobsNumber = 1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
+    tasks: Tasks,
     resume: Resume = False,
 ) -> None:
     """Solve a scenario with many options: ranges and lists.
@@ -53,7 +52,6 @@ def sweep(
     check_out(output, resume=resume)
     words = {**target.options, **({} if threshold is None else {"threshold": threshold})}
     name, grid, epsilon, restarts = _asked(target.name, words, seed, finite("epsilon", epsilon), restarts)
-    where = jobs_of(jobs, backend, scheduler)
     total = len(Grid.of(grid))
     kept = partial(_kept_message, output, total)
     on_interrupt(kept)
@@ -62,10 +60,10 @@ def sweep(
 
         def tell(row: SweepRow, count: int) -> None:
             progress.begin(f"{count} of {total} runs done")
-            progress.show(f"run {row.run}: {_told(row)}  ({count} of {total})")
+            progress.show(f"run {row.run}: {_row_text(row)}  ({count} of {total})")
 
         found = run_sweep(
-            name, grid, epsilon=epsilon, restarts=restarts, out=output, resume=resume, jobs=where, on_row=tell
+            name, grid, epsilon=epsilon, restarts=restarts, out=output, resume=resume, jobs=tasks.where, on_row=tell
         )
     if found is None:
         found = _kept(output)
@@ -99,7 +97,7 @@ def _kept_message(output: Path, total: int) -> str:
     return f"{number} of {total} runs are in {output}; --resume goes on"
 
 
-def _told(row: SweepRow) -> str:
+def _row_text(row: SweepRow) -> str:
     options = ", ".join(f"{name} {value}" for name, value in row.options.items())
     worth = "" if row.welfare is None else f", welfare {row.welfare:.6g}"
     return f"{options}: {row.status}{worth}"

@@ -135,9 +135,7 @@ class OptimisticResponse:
     work: int  # dynamic programs
 
 
-def optimistic_plan(
-    box: BoxCMDP, multipliers: FloatArray, *, reward_weight: float = 1.0, rng: np.random.Generator | None = None
-) -> OptimisticPlan:
+def optimistic_plan(box: BoxCMDP, multipliers: FloatArray, *, reward_weight: float = 1.0) -> OptimisticPlan:
     """Maximise w·V^r − λ·V^c over all policies and all kernels of the box; ties are broken as by `plan`.
 
     Parameters
@@ -148,12 +146,10 @@ def optimistic_plan(
         λ.
     reward_weight
         w: 1, or 0 to minimise λ·V^c.
-    rng
-        Breaks ties between actions at random.
     """
     nominal = box.nominal
     steps, states, actions = nominal.policy_shape
-    rule = choice_rule(nominal, multipliers, reward_weight=reward_weight, rng=rng)
+    rule = choice_rule(nominal, multipliers, reward_weight=reward_weight)
     chosen = np.empty((steps, states), dtype=np.int64)
     rows = np.empty((steps, states, states))
     if (totals := compiled_plan(nominal, rule, chosen, box=box.packed, rows=rows)) is not None:
@@ -257,17 +253,9 @@ def _greatest_sum(
     return float(box.nominal.initial @ backward_induction(stages, add_future, choose))
 
 
-def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None) -> OptimisticResponse:
-    """Solve the extended CMDP, or raise InfeasibleError if no policy meets the constraints under any kernel.
-
-    Parameters
-    ----------
-    box
-        The process.
-    rng
-        Breaks ties between actions at random.
-    """
-    found = best_mixture(_program(box, rng))
+def optimistic_response(box: BoxCMDP) -> OptimisticResponse:
+    """Solve the extended CMDP, or raise InfeasibleError if no policy meets the constraints under any kernel."""
+    found = best_mixture(_program(box))
     multipliers = np.maximum(found.multipliers, 0.0)
     mixture = found.mixture
     return OptimisticResponse(
@@ -281,7 +269,7 @@ def optimistic_response(box: BoxCMDP, *, rng: np.random.Generator | None = None)
     )
 
 
-def _program(box: BoxCMDP, rng: np.random.Generator | None) -> CMDPProgram[OptimisticPlan, EvaluatedPolicy]:
+def _program(box: BoxCMDP) -> CMDPProgram[OptimisticPlan, EvaluatedPolicy]:
     """Return a box as the search sees it: a plan chooses its rows, too, and a mixture has a kernel of its own."""
 
     def mix(plans: Sequence[OptimisticPlan], *, weights: FloatArray, unvisited: FloatArray) -> EvaluatedPolicy:
@@ -289,7 +277,7 @@ def _program(box: BoxCMDP, rng: np.random.Generator | None) -> CMDPProgram[Optim
         # The mixture is judged under the kernel that its own flow implies, not under the nominal one.
         return EvaluatedPolicy(replace(box.nominal, transition=kernel, trusted=True), policy)
 
-    return CMDPProgram(box.nominal, partial(optimistic_plan, box, rng=rng), mix)
+    return CMDPProgram(box.nominal, partial(optimistic_plan, box), mix)
 
 
 def _mixed(

@@ -44,6 +44,9 @@ NO_STEP = 1e-14
 """A step that is not longer has length zero."""
 
 
+FIRST_ROOM = 16
+"""A master has room for so many plans at first; it doubles when it is full."""
+
 LEAST_UNIT = 1e-290
 """Nothing is divided by a smaller number, whose inverse could be beyond all floats; what is smaller counts as zero."""
 
@@ -73,9 +76,9 @@ class MasterProgram(Generic[ColumnT]):
         self.thresholds = thresholds
         self.units = units
         self.margins = margins
-        self.weights = np.zeros(0)
-        self._values = np.zeros(0)  # of the plans
-        self._excess = np.zeros((0, len(thresholds)))  # what each plan spends beyond the thresholds
+        self._weights = np.zeros(0)  # of the plans when the master was last solved
+        self._room = np.empty((FIRST_ROOM, 1 + len(thresholds)))  # the value of each plan, and what it spends too much
+        self._largest, self._ends = np.zeros(1 + len(thresholds)), (np.inf, -np.inf)
         self._basis: IntArray | None = None  # slacks are numbered from the end: t is −1 − k, s_j is j − k
         for each in plans:
             self.add(each)
@@ -84,16 +87,39 @@ class MasterProgram(Generic[ColumnT]):
         """Add a plan as a column, unless it is one already; return whether it was added."""
         if self.knows(new):
             return False
+        if len(self.plans) == len(self._room):
+            self._room = np.concatenate([self._room, np.empty_like(self._room)])
+        row = self._room[len(self.plans)]
+        row[0], row[1:] = new.value, new.costs - self.thresholds
         self.plans.append(new)
-        self.weights = np.append(self.weights, 0.0)
-        self._values = np.append(self._values, new.value)
-        self._excess = np.concatenate([self._excess, (new.costs - self.thresholds)[None]])
-        self._measure()
+        self._ends = min(self._ends[0], new.value), max(self._ends[1], new.value)
+        np.maximum(self._largest, np.abs(row), out=self._largest)
         return True
 
-    def _measure(self) -> None:
-        """Note how large values and excesses are: what is rounding is told by that."""
-        self._largest_value, self._largest_excess = np.abs(self._values).max(), np.abs(self._excess).max(axis=0)
+    @property
+    def weights(self) -> FloatArray:
+        """The weights of the plans; those that came after the last solution have none."""
+        return np.append(self._weights, np.zeros(len(self.plans) - len(self._weights)))
+
+    @property
+    def _values(self) -> FloatArray:
+        """The values of the plans."""
+        return self._room[: len(self.plans), 0]
+
+    @property
+    def _excess(self) -> FloatArray:
+        """What each plan spends beyond the thresholds: [plans, k]."""
+        return self._room[: len(self.plans), 1:]
+
+    @property
+    def _largest_value(self) -> float:
+        """How large values are, by which rounding is measured."""
+        return float(self._largest[0])
+
+    @property
+    def _largest_excess(self) -> FloatArray:
+        """How large excesses are, by which rounding is measured: [k]."""
+        return self._largest[1:]
 
     def knows(self, column: ColumnT) -> bool:
         """Whether only rounding holds a plan's value and costs apart from those of a column.
@@ -102,6 +128,7 @@ class MasterProgram(Generic[ColumnT]):
         """
         if not self.plans:
             return False
+        # 1e-14: some fifty roundings of the largest value, as a plan's sum over steps and states may have.
         same = np.abs(self._values - column.value) <= 1e-14 * self._largest_value
         if not same.any():
             return False
@@ -111,7 +138,7 @@ class MasterProgram(Generic[ColumnT]):
     def reaches(self, bound: float, multipliers: FloatArray) -> bool:
         """Whether the value is as good as a bound, such as the Lagrangian of a plan that is optimal for r − λ·c."""
         scale = float(self._largest_value + multipliers @ self._largest_excess)
-        return bound <= float(self.weights @ self._values) + IMPROVEMENT * scale
+        return bound <= float(self._weights @ self._room[: len(self._weights), 0]) + IMPROVEMENT * scale
 
     def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
         """Whether a plan's V^r − λ·(V^c − thresholds) at the master's multipliers is above the master's value."""
@@ -119,32 +146,33 @@ class MasterProgram(Generic[ColumnT]):
 
     def maximise_slack(self) -> tuple[FloatArray, float]:
         """Solve for the greatest t with Σ w·costs + t·units ≤ thresholds; return λ with λ·units = 1, and t."""
-        before = self.weights
+        before = self._weights
         corner, scale = self._solve(np.zeros(len(self.plans)), slack_counts=True)
-        if before.any() and self._slack_of(before) > self._slack_of(self.weights):
-            self.weights = before  # columns that are nearly parallel: the new vertex is off by more than it gains
+        if before.any() and self._slack_of(before) > self._slack_of(self._weights):
+            self._weights = before  # columns that are nearly parallel: the new vertex is off by more than it gains
+        # Rows were divided by `scale`, so their duals are multiplied by it; rounding may leave one just below zero.
         duals = np.maximum(corner.duals[:-1], 0.0) / scale
-        return duals / (duals @ self.units), self._slack_of(self.weights)
+        return duals / (duals @ self.units), self._slack_of(self._weights)
 
     def _slack_of(self, weights: FloatArray) -> float:
-        return float((-(weights @ self._excess) / self.units).min())
+        return float((-(weights @ self._room[: len(weights), 1:]) / self.units).min())
 
     def maximise_value(self) -> FloatArray:
         """Solve for the greatest value, from a mixture that meets the thresholds; return the multipliers."""
         if self._basis is None:
             self.maximise_slack()
-        values = self._values
+        low, high = self._ends
         # Σ w = 1, so a constant changes nothing; without it, a simplex multiplier is of the order of the differences.
-        centre, spread = float(values.mean()), float(np.ptp(values)) or 1.0
-        corner, scale = self._solve((values - centre) / spread, slack_counts=False)
+        centre, spread = low / 2 + high / 2, (high - low) or 1.0
+        corner, scale = self._solve((self._values - centre) / spread, slack_counts=False)
         return np.maximum(corner.duals[:-1], 0.0) * spread / scale
 
     def move_thresholds(self, thresholds: FloatArray) -> None:
         """Change the thresholds; the next solution starts afresh."""
-        self._excess = np.array([each.costs - thresholds for each in self.plans])
+        self._room[: len(self.plans), 1:] = np.array([each.costs for each in self.plans]) - thresholds
         self.thresholds = thresholds
         self._basis = None
-        self._measure()
+        self._largest = np.abs(self._room[: len(self.plans)]).max(axis=0)
 
     def _solve(self, values: FloatArray, *, slack_counts: bool) -> tuple[Corner, FloatArray]:
         """Maximise values·w, or t, keep the weights, and return the vertex and what each row was divided by."""
@@ -165,10 +193,10 @@ class MasterProgram(Generic[ColumnT]):
         free[plans] = slack_counts
         program = SmallProgram(objective, table, right, free)
         corner = self._corner(program, self._basis if not slack_counts else self._start(excess))
-        weights = np.maximum(corner.values[:plans], 0.0)
+        weights = np.maximum(corner.values[:plans], 0.0)  # a basic variable may be −1e-17
         if not 0 < weights.sum() < np.inf:
             raise SolverError("costs and thresholds differ by more powers of ten than floats can weigh. Rescale them.")
-        self.weights = weights / weights.sum()
+        self._weights = weights / weights.sum()
         return corner, scale
 
     def _corner(self, program: SmallProgram, start: IntArray | None) -> Corner:
@@ -264,6 +292,7 @@ def best_corner(program: SmallProgram, basis: IntArray) -> Corner:
             return _corner(program, basis, values, duals)
         direction = _solved(square, program.matrix[:, entering])
         ratios = _ratios(values, direction, program.free[basis])
+        # Among the rows that allow no longer step, the largest pivot; where steps are idle, Bland's rule ends a cycle.
         first = np.flatnonzero(ratios <= ratios.min() + NO_STEP)
         leaving = first[np.argmin(basis[first]) if idle > PATIENCE else np.argmax(direction[first])]
         idle = idle + 1 if ratios.min() <= NO_STEP else 0

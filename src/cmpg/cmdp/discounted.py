@@ -40,7 +40,7 @@ SWEEPS_BETWEEN_CHECKS = 8
 """The half-width of the residual is compared with that of this many sweeps ago."""
 
 MAX_SWEEPS = 400
-"""If more sweeps than this are ahead at the present rate, a linear solve is cheaper or at least certain."""
+"""If more sweeps than this are ahead at the current rate, a linear solve is cheaper or at least certain."""
 
 MAX_REFINEMENTS = 4
 """Solutions by LU factors are refined at most this often."""
@@ -99,7 +99,7 @@ def discounted_values(
     discount
         γ.
     rounding
-        The relative error of one sweep; the residual is not asked to be smaller than this.
+        The relative error of one sweep; the residual need not be smaller than this.
     rows : [S]
         The row of each state in `flow`.
     start : [S, m]
@@ -214,10 +214,11 @@ def discounted_visits(flow: Any, initial: FloatArray, discount: float, *, roundi
     rounding
         The relative error of one sweep.
     """
-    back = flow.T.tocsr() if sp.issparse(flow) else flow.T
+    back = flow.T.tocsr() if sp.issparse(flow) else flow.T  # rows are read, and a CSR matrix has them together
     visits, before, sweep = initial / (1 - discount), np.inf, 0  # its sum is right already, and sweeps keep it
     while True:
         ahead = initial + discount * (back @ visits)
+        # Sums of non-negative terms: one sweep errs by `rounding` of the largest entry at most.
         change = float(np.abs(ahead - visits).max() / (rounding * ahead.max()))
         visits = ahead
         if change <= 1.0:
@@ -231,6 +232,7 @@ def discounted_visits(flow: Any, initial: FloatArray, discount: float, *, roundi
     solve = _linear_solver(back, discount)
     for _ in range(MAX_REFINEMENTS):
         visits = visits + solve(initial + discount * (back @ visits) - visits)
+        # The residual itself decides, whatever the factorisation was worth.
         left = float(np.abs(initial + discount * (back @ visits) - visits).max() / (rounding * visits.max()))
         if left <= 1.0:
             return np.asarray(np.maximum(visits, 0.0))

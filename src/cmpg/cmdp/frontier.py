@@ -236,6 +236,7 @@ class _Bracket(Generic[VertexT]):
         falls, rises = threshold - float(self.right.costs[0]), threshold - float(self.left.costs[0])
         if not np.isfinite(width) or falls >= 0 or rises <= 0:
             return None
+        # Both ends of d, from its values and slopes; then the minimum of the cubic (Nocedal and Wright, Eq. 3.59).
         rise = float(self.left.value) + high * rises - float(self.right.value) - low * falls
         middle = falls + rises - 3 * rise / width
         root = sqrt(middle * middle - falls * rises)
@@ -304,6 +305,7 @@ def _mix_to_target(program: Program[VertexT, MixtureT], edge: _Edge[VertexT], *,
     low, high = float(edge.left.costs[0]), float(edge.right.costs[0])
     if low >= target:
         return program.mix([edge.left], weights=np.ones(1), unvisited=unvisited)
+    # Costs are linear along the edge: this weight meets the target but for rounding.
     weight = (target - low) / (high - low) if high > low else 0.0
     for _ in range(8):
         weights = np.array([1 - weight, weight])
@@ -364,11 +366,13 @@ def _best_multipliers(program: Program[VertexT, MixtureT], master: MasterProgram
             column = program.plan(tried)
             plans += 1
             excess = column.costs - master.thresholds
+            # Weak duality at any λ ≥ 0: V^r − λ·(V^c − α) of the plan that maximises it bounds every feasible policy.
             bound = float(column.value - tried @ excess)
             if bound < least:
                 centre, least = tried, bound
             if master.improves(column, multipliers) and master.add(column):
                 if smoothed:
+                    # α − V^c is a subgradient of the dual function at `tried`; its sign along the way says which side.
                     rises = excess @ (multipliers - tried) < 0
                     share = share + 0.1 * (1 - share) if rises else max(share - 0.1, 0.0)
                 break
@@ -432,7 +436,7 @@ def widest_slack(
     scale = np.ones(len(thresholds)) if units is None else units
     # The margins are what rounding does to a whole policy; the bound may be missed by less than that.
     tolerance = float((program.margins / scale).max()) / 4
-    multipliers = 1.0 / scale / len(scale)
+    multipliers = 1.0 / scale / len(scale)  # λ·units = 1, as the master's are
     first = program.plan(multipliers, reward_weight=0.0)
     master = MasterProgram((first,), thresholds, units=scale, margins=program.margins)
     made = 1

@@ -61,12 +61,13 @@ class PrimalDual:
             bound = answer.value + float(multipliers @ (cmdp.thresholds - answer.costs))
             if bound < best_bound:
                 best_bound, best_multipliers = bound, multipliers
-            if iteration.bit_count() == 1:
+            if iteration.bit_count() == 1:  # a power of two: the mean forgets multipliers that were far off
                 mean = mean.afresh()
             mean.add(answer)
             if best_bound - mean.repaired_value <= self.tolerance:
                 policy = repaired(cmdp, mean.visits, safe)
                 return respond(cmdp, policy, multipliers=best_multipliers, work=iteration)
+            # A subgradient of the dual function is α − V^c; steps of 1/√t suit one that has no curvature to rely on.
             moved = multipliers + steps / sqrt(iteration) * (answer.costs - cmdp.thresholds)
             multipliers = np.clip(moved, 0.0, bounds)
         raise SolverError(
@@ -136,6 +137,7 @@ class _Mean:
     @property
     def repaired_value(self) -> float:
         """What is left of the mean's value after the least mixing that meets the thresholds."""
+        # The least share θ of the safe policy with (1 − θ)·excess ≤ θ·slack in every constraint.
         excess = np.maximum(self._costs / self._count - self.targets, 0.0)
         share = float(np.max(excess / (excess + self.slacks)))
         return (1 - share) * self._value / self._count + share * self.safe_value

@@ -35,7 +35,7 @@ class Comparison:
     worst_violation: float  # the greatest V^{c_j} − α_j over all iterates and constraints, or 0
     infeasible_iterates: int
     iterates: int  # joint policies that the method went through, the start and the answer among them
-    seconds: float
+    seconds: float  # of CPU time
     settings: str
     upper_bound: float = np.inf  # no feasible policy has a greater mean of the agents' values; finite if known
 
@@ -65,7 +65,7 @@ class Run:
     """Watches the iterates of one run."""
 
     game: Game
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=time.process_time)
     worst: float = 0.0
     infeasible: int = 0
     iterates: int = 0
@@ -94,7 +94,7 @@ class Run:
             worst_violation=self.worst,
             infeasible_iterates=self.infeasible,
             iterates=self.iterates,
-            seconds=time.perf_counter() - self.began,
+            seconds=time.process_time() - self.began,
             settings=repr(method),
             upper_bound=upper_bound,
         )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from cmpg.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from cmpg.duality.dual_function import DualityReport as DualityReport
+    from cmpg.duality.analysis import DualityReport as DualityReport
+    from cmpg.duality.analysis import StrongDuality as StrongDuality
+    from cmpg.duality.analysis import analyse_duality as analyse_duality
     from cmpg.duality.dual_function import DualValue as DualValue
-    from cmpg.duality.dual_function import StrongDuality as StrongDuality
-    from cmpg.duality.dual_function import analyse_duality as analyse_duality
     from cmpg.duality.dual_function import dual_function as dual_function
     from cmpg.duality.dual_function import dual_maximisers as dual_maximisers
     from cmpg.duality.dual_function import dual_value as dual_value

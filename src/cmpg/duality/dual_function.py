@@ -18,8 +18,7 @@ is too large for that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,16 +26,25 @@ import numpy as np
 from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to_floats
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
+from cmpg.cmdp.response import BestResponse
 from cmpg.duality.maximisers import DualMaximisers, maximisers_of
-from cmpg.equilibrium.branch_and_bound import PrimalBound, best_product_policy, is_searchable, meets_thresholds, settled
+from cmpg.equilibrium.branch_and_bound import (
+    PrimalBound,
+    after_best_responses,
+    best_product_policy,
+    is_searchable,
+    least_value,
+    meets_thresholds,
+)
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
+from cmpg.equilibrium.starts.start import is_surely_feasible
 from cmpg.errors import GameError, UnsupportedError
-from cmpg.games.game import Game, Names
+from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, joint_or_none
 from cmpg.games.joint.planner import has_common_reward, joint_planner, marginals, with_common_reward
 from cmpg.policy import JointPolicy
-from cmpg.summaries import Summary, fields_line, html, line, text
+from cmpg.summaries import fields_line
 
 
 def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
@@ -120,7 +128,7 @@ def dual_function(game: JointGame, multipliers: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class DualValue:
-    """lower ≤ D* ≤ upper = d(λ*), which differ by rounding.
+    """lower ≤ D* ≤ upper; in joint games upper is d(λ*), and they differ by rounding.
 
     Examples
     --------
@@ -133,7 +141,7 @@ class DualValue:
     lower: float
     upper: float
     multipliers: FloatArray  # [k]: λ*
-    correlated: FloatArray  # [H, S, ΠA]: the planner's policy, which attains `lower` and need not be a product
+    correlated: FloatArray | None  # [H, S, ΠA]: the planner's policy, worth `lower`, perhaps no product; joint games
 
     __repr__ = fields_line
 
@@ -155,8 +163,10 @@ def dual_value(game: JointGame) -> DualValue:
     >>> round(answer.value, 9), answer.multipliers
     (3.5, array([1.]))
     """
-    game = _with_planner(game)
-    planned = Exact()(joint_planner(game))
+    return _value_of(Exact()(joint_planner(_with_planner(game))))
+
+
+def _value_of(planned: BestResponse) -> DualValue:
     value = float(planned.value)
     return DualValue(value, max(planned.bound, value), planned.multipliers, planned.policy)
 
@@ -196,14 +206,17 @@ def primal_value(
     """
     game = _with_planner(game)
     common = with_common_reward(game)
-    dual = dual_value(common)
-    start = common.at(marginals(common, dual.correlated))
+    planned = Exact()(joint_planner(common))
+    dual = _value_of(planned)
+    start = common.at(marginals(common, planned.policy))
+    if common.num_agents == 1 and not is_surely_feasible(common, start.policy):  # up to rounding is not feasible
+        return PrimalBound(-np.inf, dual.upper, None, nodes=0)
     if common.num_agents == 1:
-        return PrimalBound(dual.lower, dual.upper, start.policy, nodes=0)
+        return PrimalBound(least_value(common, start.policy), dual.upper, start.policy, nodes=0)
     if is_searchable(common):
         found = best_product_policy(common, tolerance=tolerance, max_nodes=max_nodes)
         return replace(found, upper=max(found.lower, min(found.upper, dual.upper)))
-    candidates = [settled(start)]
+    candidates = [after_best_responses(start)]
     if not (meets_thresholds(candidates[0]) and candidates[0].current(0).value >= dual.upper - tolerance):
         generator = np.random.default_rng(0) if rng is None else rng
         runs = uninterrupted(solve(common, epsilon=tolerance, restarts=Restarts(restarts), rng=generator))
@@ -212,67 +225,7 @@ def primal_value(
     if not feasible:
         return PrimalBound(-np.inf, dual.upper, None, nodes=0)
     best = max(feasible, key=lambda candidate: float(candidate.current(0).value))
-    lower = float(best.current(0).value)
-    return PrimalBound(lower, max(lower, dual.upper), best.policy, nodes=0)
-
-
-class StrongDuality(Enum):
-    """Whether P* = D*.
-
-    Examples
-    --------
-    >>> from cmpg.scenarios import counter_example
-    >>> analyse_duality(counter_example(), tolerance=0.01).strong_duality.name
-    'FAILS'
-    """
-
-    HOLDS = "a feasible policy attains the dual value, to within the tolerance"
-    FAILS = "no feasible policy attains the dual value: proved"
-    UNKNOWN = "the bounds leave it open"
-
-
-@dataclass(frozen=True, eq=False)
-class DualityReport:
-    """P*, D* and λ* with their bounds, and the policies that the dual may return.
-
-    Examples
-    --------
-    >>> from cmpg.scenarios import counter_example, modified_counter_example
-    >>> games = (counter_example(), modified_counter_example())
-    >>> [analyse_duality(game, tolerance=0.01).strong_duality.name for game in games]
-    ['FAILS', 'HOLDS']
-    """
-
-    primal: PrimalBound
-    dual: DualValue
-    maximisers: DualMaximisers
-    tolerance: float
-    names: Names = field(default_factory=Names)
-
-    @property
-    def least_gap(self) -> float:
-        """D* − P* is at least this."""
-        return max(self.dual.lower - self.primal.upper, 0.0)
-
-    @property
-    def greatest_gap(self) -> float:
-        """D* − P* is at most this."""
-        return max(self.dual.upper - self.primal.lower, 0.0)
-
-    @property
-    def strong_duality(self) -> StrongDuality:
-        """Whether P* = D*: the bounds are the proof."""
-        if self.greatest_gap <= self.tolerance:
-            return StrongDuality.HOLDS
-        return StrongDuality.FAILS if self.least_gap > 0 else StrongDuality.UNKNOWN
-
-    def summary(self) -> Summary:
-        """Return what `print` shows."""
-        from cmpg.report.display import duality_summary  # a room below: tables are made on demand
-
-        return duality_summary(self)
-
-    __repr__, __str__, _repr_html_ = line, text, html
+    return PrimalBound(least_value(common, best.policy), dual.upper, best.policy, nodes=0)
 
 
 def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, tolerance: float = 1e-9) -> DualMaximisers:
@@ -304,47 +257,13 @@ def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, toler
     return maximisers_of(game, joint_planner(game), to_floats(checked), limit=limit, tolerance=tolerance)
 
 
-def analyse_duality(
-    game: JointGame, *, tolerance: float = 1e-6, limit: int = 64, rng: np.random.Generator | None = None
-) -> DualityReport:
-    """Gather P*, D*, λ*, the gap between them, and the policies that the dual may return.
-
-    Parameters
-    ----------
-    game
-        A joint game that has a `potential_reward`.
-    tolerance
-        How close P* and D* must be proved to be to count as equal.
-    limit
-        How many of the dual's policies to list.
-    rng
-        For random starts; a generator with seed 0 unless given.
-
-    Examples
-    --------
-    >>> from cmpg.scenarios import counter_example
-    >>> report = analyse_duality(counter_example())
-    >>> round(report.primal.lower, 4), round(report.dual.upper, 4), report.dual.multipliers
-    (3.0858, 3.5, array([1.]))
-    """
-    game = _with_planner(game)
-    dual = dual_value(game)
-    return DualityReport(
-        primal=primal_value(game, tolerance=tolerance, rng=rng),
-        dual=dual,
-        maximisers=dual_maximisers(game, dual.multipliers, limit=limit),
-        tolerance=tolerance,
-        names=game.names,
-    )
-
-
 def _with_planner(game: Game) -> JointGame:
     """Return a game whose dual function one dynamic program maximises, or raise, and name what there is instead."""
     joint = joint_or_none(game)
     if joint is None:
         advice = (
-            "duality_gap(game) brackets P* and D* of every form, and dual_function_bounds(game, multipliers) the dual "
-            "function of local games; or build a joint game of a small one (cmpg.games.to_joint)."
+            "analyse_duality(game) brackets P* and D* of every form, and dual_function_bounds(game, multipliers) the "
+            "dual function of local games; or build a joint game of a small one (cmpg.games.to_joint)."
         )
         raise UnsupportedError(type(game).__name__, "has no planner that maximises its Lagrangian exactly", advice)
     return joint

@@ -4,8 +4,9 @@
 
 A feasible policy bounds P* from below. A rota that keeps the budget on average bounds D* from below, for it is a law of
 policies, and Σ_m w_m Φ(π^m) ≤ d(λ) for every λ ≥ 0. From above D* is bounded by d at any λ, or by what bounds that: a
-planner's dynamic program in joint and counting games, agents who plan alone at common prices in local ones. So D* − P*
-is what a public coin is worth at most.
+planner's dynamic program in joint and counting games, agents who plan alone at common prices in local ones, and a
+planner who sees all states in small local ones, whose own-state policies are among its own. So D* − P* is what a public
+coin is worth at most.
 
 The dual function of a local game is that of a local game without constraints: λ·E g(N) = Σ_{m ≤ N} λ·(g(m) − g(m − 1))
 is Rosenthal's potential of a delay, so that Φ − λ·V^c is the potential of the game with delays
@@ -14,6 +15,7 @@ d(m) + λ·(g(m) − g(m − 1)) and private rewards r − λ·c (`penalised_loc
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,19 +23,26 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, check_shape, numbers
 from cmpg.duality.dual_function import primal_value
+from cmpg.equilibrium.branch_and_bound import is_searchable
 from cmpg.equilibrium.quality import upper_bound
 from cmpg.equilibrium.recommendations.quality import average_potential
 from cmpg.equilibrium.recommendations.recommend import check_applies, recommend
 from cmpg.equilibrium.runs import Restarts, by_potential
 from cmpg.equilibrium.solve import solve
-from cmpg.errors import GameError, InfeasibleError
+from cmpg.errors import GameError, InfeasibleError, explains_keywords
 from cmpg.games.devices import Concept
 from cmpg.games.game import Game, Objective
-from cmpg.games.joint.game import joint_or_none
+from cmpg.games.joint.game import JointGame, joint_or_none
 from cmpg.games.joint.planner import has_common_reward
 from cmpg.games.local.game import LocalGame
+from cmpg.games.local.to_joint import to_joint_with_potential
 from cmpg.policy import JointPolicy
 from cmpg.summaries import Cell, Summary, Table, fixed, html, line, text
+
+MAX_ENTRIES = 20_000_000
+"""A local game gets tables over joint states for a bound if they have at most this many entries over all steps and
+agents.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +64,7 @@ class DualityGap:
     correlated: float | None  # of the certified correlated policy; None where there is none
     dual_upper: float  # D* is at most this
     multipliers: FloatArray  # [k]: the common price of the rota's modes
+    policy: JointPolicy  # feasible, and worth `primal_lower`
 
     @property
     def dual_lower(self) -> float:
@@ -89,6 +99,7 @@ class DualityGap:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
+@explains_keywords()
 def duality_gap(
     game: Game, *, epsilon: float = 1e-6, restarts: int = 10, rng: np.random.Generator | int = 0
 ) -> DualityGap:
@@ -133,13 +144,29 @@ def duality_gap(
     if bound is None:
         raise GameError("no upper bound on the potential is known for this form of game.")
     nash, rota = float(game.potential(ended.policy.floats())) + zero, average_potential(game, found.device) + zero
-    upper = max(bound.value + zero, rota)
-    lower, most = nash, upper
-    if joint is not None:
-        primal = primal_value(joint, rng=np.random.default_rng(rng))
-        shift = 0.0 if has_common_reward(joint) else zero
-        lower, most = max(lower, primal.lower + shift), min(most, primal.upper + shift)
-    return DualityGap(nash, lower, max(most, lower), rota, correlated, upper, common)
+    upper = bound.value + zero
+    lower, most, policy = nash, upper, ended.policy.floats()
+    tables = _small_tables(game) if joint is None else joint
+    if joint is None and tables is not None:
+        central = upper_bound(tables, Objective.POTENTIAL, policy, common)
+        upper = upper if central is None else min(upper, central.value)
+    if tables is not None and (joint is not None or is_searchable(tables)):
+        primal = primal_value(tables, rng=np.random.default_rng(rng))
+        shift = zero - tables.reference_value if has_common_reward(tables) else zero
+        most = min(most, primal.upper + shift)
+        if primal.policy is not None and primal.lower + shift > lower:
+            lower, policy = float(game.potential(primal.policy)) + zero, primal.policy
+    upper = max(upper, rota, lower)
+    return DualityGap(nash, lower, max(min(most, upper), lower), rota, correlated, upper, common, policy)
+
+
+def _small_tables(game: Game) -> JointGame | None:
+    """Return a small local game with a planner of its potential; None for a large one, and for other forms."""
+    if not isinstance(game, LocalGame):
+        return None
+    sizes = [agent.num_states**2 * agent.num_actions for agent in game.agents]
+    entries = game.num_agents * math.prod(sizes) * game.horizon  # of the rewards, and more than those of the transition
+    return to_joint_with_potential(game) if entries <= MAX_ENTRIES else None
 
 
 def _zero(game: Game) -> float:

@@ -33,10 +33,14 @@ from cmpg.equilibrium.loop import Answer, LoopLimit, Rules, take_turns
 from cmpg.equilibrium.runs import uninterrupted
 from cmpg.equilibrium.starts.start import is_feasible, worst_slack
 from cmpg.errors import InfeasibleError, SolverError
+from cmpg.games.claims import claim_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.joint.planner import marginals
 from cmpg.games.joint.position import JointPosition
 from cmpg.policy import JointPolicy
+from cmpg.proof.check import check
+from cmpg.proof.exact import MAX_WORK, exact_values
+from cmpg.proof.verdict import rounded_up
 from cmpg.summaries import fields_line
 
 ESCAPE_PENALTY = 4.0
@@ -136,7 +140,18 @@ def best_product_policy(game: JointGame, *, tolerance: float, max_nodes: int) ->
             "no policy meets the constraints: every box of mixed actions was refuted. Raise the thresholds; agents who "
             "could correlate their actions might meet them as they are."
         )
-    return PrimalBound(lower=best.value, upper=upper, policy=best.policy, nodes=nodes)
+    lower = -np.inf if best.policy is None else least_value(game, best.policy)
+    return PrimalBound(lower=lower, upper=upper, policy=best.policy, nodes=nodes)
+
+
+def least_value(game: JointGame, policy: JointPolicy) -> float:
+    """Return what a policy is proved to be worth to agent 0 at least: its value, less its rounding."""
+    claim = claim_of(game, policy, np.zeros((game.num_agents, game.num_constraints)))
+    if claim.is_rational:
+        return -rounded_up(-exact_values(claim, max_work=MAX_WORK)[0])
+    with np.errstate(all="ignore"):  # what overflows proves nothing
+        found = float(check(claim).values.lower[0])
+    return found if math.isfinite(found) else -math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,14 +278,14 @@ class _Incumbent:
             return self
         # A first policy is worth many rounds. Later boxes are narrow, and a round or two makes up what is missing.
         rounds = 20 if self.policy is None else 2
-        found = settled(game.at(marginals(game, (table / table.sum())[None, None])), max_rounds=rounds)
+        found = after_best_responses(game.at(marginals(game, (table / table.sum())[None, None])), max_rounds=rounds)
         value = float(found.current(0).value)
         if value <= self.value or not meets_thresholds(found):
             return self
         return _Incumbent(value, found.policy)
 
 
-def settled(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
+def after_best_responses(position: JointPosition, *, max_rounds: int = 20) -> JointPosition:
     """Let the agents answer in turn until the common value rests.
 
     Unlike coordinate ascent this may start from an infeasible policy: an agent who cannot meet the constraints alone

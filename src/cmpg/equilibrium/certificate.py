@@ -30,7 +30,7 @@ from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound
 from cmpg.cmdp.support import restricted
 from cmpg.equilibrium.verified import COMMAND, verify
-from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError
+from cmpg.errors import GameError, PolicyError, SolverError, UnsupportedError, explains_keywords
 from cmpg.games.claims import claim_of, has_tables
 from cmpg.games.crowd.game import CrowdGame
 from cmpg.games.crowd.policy import CrowdPolicy
@@ -46,12 +46,14 @@ from cmpg.games.game import (
     check_is_game,
     forbidden,
 )
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.rationals import is_exact
 from cmpg.games.risk import CVaRGame
 from cmpg.policy import CompactTable, JointPolicy, check_is_policy
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.exact import ExactlyChecked, TooLarge
 from cmpg.proof.robust import check_robust
+from cmpg.proof.truncation import Tail
 from cmpg.proof.verdict import Feasibility as Feasibility
 from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
 from cmpg.summaries import Summary, counted, html, line, text
@@ -101,6 +103,7 @@ class Certificate:
         None  # [n], with a model error: what deviations add to each worst case at most
     )
     exactly: ExactlyChecked | None = None  # values, bounds, costs and gains as fractions, where these were computed
+    tail: Tail | None = None  # of a discounted local game: values and costs are of its steps, gains and excess of all
 
     @property
     def epsilon(self) -> float:
@@ -143,7 +146,7 @@ class Certificate:
 def certify(game: CrowdGame, policy: CrowdPolicy, multipliers: Any = None) -> CrowdCertificate: ...
 @overload
 def certify(
-    game: Game | CVaRGame,
+    game: Game | CVaRGame | DiscountedLocalGame,
     policy: JointPolicy | Device,
     multipliers: Any = None,
     *,
@@ -152,6 +155,7 @@ def certify(
     verified: bool = False,
     model_error: float = 0.0,
 ) -> Certificate: ...
+@explains_keywords(epsilon="a certificate has its own: `certificate.proves(epsilon)`.")
 def certify(
     game: Any,
     policy: Any,
@@ -168,7 +172,8 @@ def certify(
     ----------
     game
         Any game; with `exact`, one that has tables; or a game with budgets on CVaR, whose multipliers are always
-        proposed by best responses, for every t. A `CrowdGame` is judged by groups.
+        proposed by best responses, for every t. A `CrowdGame` is judged by groups. A `DiscountedLocalGame` is judged
+        by the steps that the policy states, and a bound on all that follow.
     policy
         One table per agent; or a `Rota`, or a `CorrelatedPolicy`; of a crowd, a `CrowdPolicy`.
     multipliers : [n, k]
@@ -222,6 +227,15 @@ def certify(
                 "concept out, or spread out a small crowd: game.spread(), policy.spread()."
             )
         return certify_crowd(game, policy, multipliers)
+    if isinstance(game, DiscountedLocalGame):
+        from cmpg.equilibrium.discounted import certify_discounted  # few games are of this form
+
+        if not isinstance(policy, JointPolicy) or verified or model_error or concept not in (None, Concept.NASH):
+            raise PolicyError(
+                "a claim about a discounted local game is (game, joint policy, multipliers), judged in floats or with "
+                "`exact`: leave verified, model_error and concept out."
+            )
+        return certify_discounted(game, policy, multipliers, exact=exact)
     if isinstance(policy, Rota | CorrelatedPolicy):
         from cmpg.equilibrium.recommendations.certificate import certify_device  # few claims are about devices
 
@@ -447,21 +461,21 @@ def judge_agent(
         Constraints of which nothing is left: proofs by support.
     """
     cmdp = position.induced_cmdp(agent)
-    present = evaluate(cmdp, position.policy[agent])
+    now = evaluate(cmdp, position.policy[agent])
     if hard is not None and hard.any():
         within = restriction(position, agent, hard)
         if within is None:
-            return present.value, np.inf, 0.0
+            return now.value, np.inf, 0.0
         soft = multipliers[~hard]
-        withheld = soft @ (present.costs + position.slacks - cmdp.thresholds)[~hard] if len(soft) else 0
+        withheld = soft @ (now.costs + position.slacks - cmdp.thresholds)[~hard] if len(soft) else 0
         allowance = gain_rounding(cmdp, np.where(hard, 0, multipliers))
         allowance += float(2 * np.asarray(soft, dtype=np.float64) @ position.cost_rounding[~hard])
-        return present.value, dual_bound(within.cmdp, soft) + withheld, allowance
+        return now.value, dual_bound(within.cmdp, soft) + withheld, allowance
     # A game may hand its agents a little less than is left, for rounding; a deviation may spend all that is left.
-    withheld = multipliers @ (present.costs + position.slacks - cmdp.thresholds) if cmdp.num_constraints else 0
+    withheld = multipliers @ (now.costs + position.slacks - cmdp.thresholds) if cmdp.num_constraints else 0
     allowance = gain_rounding(cmdp, multipliers)
     allowance += float(2 * np.asarray(multipliers, dtype=np.float64) @ position.cost_rounding)
-    return present.value, dual_bound(cmdp, multipliers) + withheld, allowance
+    return now.value, dual_bound(cmdp, multipliers) + withheld, allowance
 
 
 def restriction(position: Position, agent: int, hard: BoolArray) -> Restricted | None:

@@ -32,9 +32,8 @@ from cmpg.equilibrium.certificate import (
     as_certificate,
     check_claim,
     check_multipliers,
-    proved_text,
 )
-from cmpg.equilibrium.result import Incumbent, Result, Status
+from cmpg.equilibrium.result import Result, Status, certified_anew
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError, SolverError
 from cmpg.games.claims import claim_of
@@ -45,7 +44,7 @@ from cmpg.policy import JointPolicy
 from cmpg.proof.alternatives import AlternativesClaim, judge_alternatives
 from cmpg.proof.claim import Claim, JointTables
 from cmpg.proof.exact import TooLarge
-from cmpg.proof.verdict import costs_proved
+from cmpg.proof.verdict import Feasibility, affordable_costs, nearest, rounded_up
 from cmpg.summaries import fields_line
 
 SHARP = 1e-9
@@ -53,6 +52,9 @@ SHARP = 1e-9
 
 MAX_BOXES = 256
 """A certificate has at most this many boxes."""
+
+MAX_CANDIDATES = 32
+"""A policy is tried at no more values of t than this, of those at which its CVaR is attained as far as floats tell."""
 
 MAX_STARTS = 9
 """The search begins at no more values of t than this, spread evenly; it goes on at any."""
@@ -116,7 +118,7 @@ def certify_cvar(
         propose_boxes(game, policy, epsilon=max(epsilon, SHARP), thorough=True).boxes if boxes is None else tuple(boxes)
     )
     _require_cover(game, known)
-    t = _kept_at(game, policy, exact=exact)
+    t, is_best = _kept_at(game, policy, exact=exact)
     here = next(box for box in known if _inside(t, box))
     first = _claim(game, _point(game, t), policy, up=False, exact=exact)
     others = (_claim(game, box, policy, up=True, exact=exact) for box in known)
@@ -128,6 +130,8 @@ def certify_cvar(
         raise GameError(
             "the claim is too large for exact arithmetic; leave `exact` out: rounding is bounded."
         ) from None
+    if found.feasibility is Feasibility.VIOLATED and not is_best:  # at this t; it may keep the budget at another
+        found = replace(found, feasibility=Feasibility.TO_ROUNDING)
     plain = as_certificate(game.at(t), here.multipliers, found, judged_by=RATIONALS if exact else KERNEL)
     return _in_words(game, t, plain)
 
@@ -148,16 +152,23 @@ def _point(game: CVaRGame, t: Levels) -> Box:
     return Box(t, t, np.zeros((game.base.num_agents, len(game.thresholds))))
 
 
-def _kept_at(game: CVaRGame, policy: JointPolicy, *, exact: bool) -> Levels:
-    """Return a t at which the policy keeps the budgets; where it keeps them at none, one at which it exceeds least."""
+def _kept_at(game: CVaRGame, policy: JointPolicy, *, exact: bool) -> tuple[Levels, bool]:
+    """Return a t at which the policy keeps the budgets, if it does at one, and whether no other t is left to be tried.
+
+    Where floats cannot tell several t apart, rationals do, as long as they can be afforded.
+    """
     candidates = game.chosen(policy)
-    for t in candidates[:-1]:
-        try:
-            if costs_proved(_claim(game, _point(game, t), policy, up=False, exact=exact)):
-                return t
-        except TooLarge:
-            break
-    return candidates[-1]
+    if len(candidates) == 1:
+        return candidates[0], True
+    decided = len(candidates) <= MAX_CANDIDATES
+    for t in reversed(candidates[-MAX_CANDIDATES:]):
+        claim = _claim(game, _point(game, t), policy, up=False, exact=exact)
+        costs = affordable_costs(claim)
+        if costs is None:
+            return candidates[-1], False
+        if all(cost <= Fraction(limit) for cost, limit in zip(costs, claim.thresholds, strict=True)):
+            return t, True
+    return candidates[-1], decided
 
 
 def _inside(t: Levels, box: Box) -> bool:
@@ -179,12 +190,13 @@ def _in_words(game: CVaRGame, t: Levels, found: Certificate) -> Certificate:
     kept = game.base.num_constraints
     costs, excess, multipliers = found.costs.copy(), found.excess.copy(), found.multipliers.copy()
     for b, (budget, unit, level) in enumerate(zip(game.budgets, game.units, t, strict=True)):
-        share = 1 - budget.level
-        costs[kept + b] = float(unit) * (level + costs[kept + b] / share)
-        excess[kept + b] = (
-            float(np.nextafter(float(unit) * excess[kept + b] / share, np.inf)) if excess[kept + b] else 0.0
-        )
-        multipliers[:, kept + b] *= share / float(unit)
+        j, share = kept + b, 1 - Fraction(budget.level)
+        # One rounding at the end: a unit of 5e-324 is no number to divide by, and what is exceeded is rounded up.
+        if np.isfinite(costs[j]):
+            costs[j] = nearest(unit * (level + Fraction(float(costs[j])) / share))
+        if np.isfinite(excess[j]):
+            excess[j] = rounded_up(unit * Fraction(float(excess[j])) / share)
+        multipliers[:, j] = [nearest(Fraction(each) * share / unit) for each in multipliers[:, j].tolist()]
     names = replace(found.names, constraints=game.constraint_names)
     return replace(found, costs=costs, excess=excess, multipliers=multipliers, thresholds=game.thresholds, names=names)
 
@@ -281,7 +293,8 @@ def solve_cvar(game: CVaRGame, *, epsilon: float, time_limit: float, **settings:
             break
         result = replace(moved, moves=result.moves + moved.moves + 1, trace=(*result.trace, *moved.trace))
     certificate = certify_cvar(game, result.policy, cover.boxes, epsilon=epsilon)
-    return _concluded(game, result, certificate, epsilon)
+    # For upper bounds, the game is one in which no policy that keeps the budgets is worth more.
+    return certified_anew(result, certificate, epsilon=epsilon, game=relaxed(game))
 
 
 def _starts(game: CVaRGame) -> list[Levels]:
@@ -300,21 +313,8 @@ def _without_policy(game: CVaRGame, results: Sequence[Result], epsilon: float) -
     sentence = f"no policy keeps every budget, at any of {len(results)} values of t"
     if not proved:
         sentence = f"no policy was found that keeps every budget, at {len(results)} values of t that were tried"
-    message = f"{sentence}; at t = {game.told(game.last)}: {results[-1].message}"
+    message = f"{sentence}; at t = {game.levels_text(game.last)}: {results[-1].message}"
     return Result(status, message, epsilon, game=relaxed(game))
-
-
-def _concluded(game: CVaRGame, result: Result, certificate: Certificate, epsilon: float) -> Result:
-    proved = certificate.proves(epsilon)
-    known = result.status if not result.certified else Status.LIMIT
-    message = proved_text(certificate) if proved else f"a gain of up to {certificate.epsilon:.3g} is not ruled out."
-    return replace(
-        result,
-        status=Status.CERTIFIED if proved else known,
-        message=message if proved or result.certified else result.message,
-        game=relaxed(game),  # for upper bounds: no policy that keeps the budgets is worth more
-        incumbent=Incumbent(result.policy, certificate.multipliers, certificate),
-    )
 
 
 def relaxed(game: CVaRGame) -> JointGame:

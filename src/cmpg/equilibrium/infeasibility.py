@@ -21,8 +21,12 @@ from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.errors import GameError, SolverError, UnsupportedError
 from cmpg.games.game import Game, Names, max_weighted_slack, planner, private_cmdps
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
+
+PRECISION = 1e-6
+"""Of a discounted local game as many steps are looked at as it takes to be solved up to this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +66,7 @@ class InfeasibilityProof:
         return self.least_cost > self.limit
 
 
-def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
+def prove_infeasible(game: Game | DiscountedLocalGame, multipliers: Any) -> InfeasibilityProof:
     """Compute what a planner who chooses all actions pays at least for λ·c, to be compared with λ·α.
 
     Parameters
@@ -78,6 +82,8 @@ def prove_infeasible(game: Game, multipliers: Any) -> InfeasibilityProof:
     >>> [prove_infeasible(counter_example(threshold=alpha), [1.0]).holds for alpha in (-0.5, 0.5)]
     [True, False]
     """
+    if isinstance(game, DiscountedLocalGame):
+        game = game.relaxed(game.steps_for(PRECISION))
     given = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
     check_shape("multipliers", given.shape, (len(game.thresholds),))
     if (given < 0).any():

@@ -119,7 +119,7 @@ class Place(Protocol):
         """What is known of the costs there: [k]."""
 
     def replace(self, agent: int, table: Any) -> Self:
-        """Return the place after one agent has changed its policy."""
+        """Return the position after one agent has changed its policy."""
 
 
 Where = TypeVar("Where", bound=Place)

@@ -14,15 +14,17 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.deadline import limited
+from cmpg.deadline import limited, limited_by_size
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError
 from cmpg.games.game import Game, Objective, Planner, UpperBound, planner, relaxed_bound
 from cmpg.games.joint.game import joint_or_none
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
@@ -118,7 +120,9 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
     policy = result.policy.floats()
     if result.game is None:
         raise CMPGError("the result does not know its game; `solve` and `load_run` return results that do.")
-    game = result.game
+    stated: Any = result.game
+    long = isinstance(stated, DiscountedLocalGame)
+    game: Game = stated.relaxed(policy.shapes[0][0]) if long else stated
     with limited(time.monotonic() + time_limit):
         if objective is Objective.WELFARE:
             value = float(np.sum(result.values))
@@ -158,7 +162,7 @@ def without_correlation(game: Game, gap: OptimalityGap) -> OptimalityGap:
     common = joint.with_rewards(np.stack([central.cmdp.reward.reshape(joint.rewards.shape[1:])] * joint.num_agents))
     tolerance = OPTIMAL / 2 * (abs(gap.value) + abs(known.value))
     pairs = math.comb(joint.num_agents, 2) * math.prod(joint.num_actions)
-    with suppress(CMPGError):
+    with suppress(CMPGError), limited_by_size():
         found = best_product_policy(common, tolerance=tolerance, max_nodes=min(MAX_NODES, MAX_PAIRS // max(pairs, 1)))
         if found.upper < known.value:
             bound = UpperBound(found.upper, known.multipliers, "branch and bound over mixed actions")

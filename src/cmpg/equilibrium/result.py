@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import Certificate
+from cmpg.equilibrium.certificate import Certificate, proved_text
 from cmpg.errors import InfeasibleError
 from cmpg.games.game import Game, Objective
 from cmpg.policy import JointPolicy
@@ -277,3 +277,18 @@ class Result:
         from cmpg.report.page import write_result_page
 
         write_result_page(self, as_path(path), sensitivity=sensitivity(self))
+
+
+def certified_anew(result: Result, certificate: Certificate, *, epsilon: float, game: Any) -> Result:
+    """Return what was found for a game that stands for another, with the certificate and the status about that one."""
+    proved = certificate.proves(epsilon)
+    known = result.status if not result.certified else Status.LIMIT
+    message = proved_text(certificate) if proved else f"a gain of up to {certificate.epsilon:.3g} is not ruled out."
+    return replace(
+        result,
+        status=Status.CERTIFIED if proved else known,
+        message=message if proved or result.certified else result.message,
+        epsilon=epsilon,
+        game=game,
+        incumbent=Incumbent(result.policy, certificate.multipliers, certificate),
+    )

@@ -26,9 +26,10 @@ from cmpg.equilibrium.starts.min_cost import MinCostStart
 from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.equilibrium.starts.planner import PlannerStart
 from cmpg.equilibrium.starts.start import Start, StartMethod, is_feasible, may_be_feasible
-from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError
+from cmpg.errors import CMPGError, GameError, OutOfTimeError, PolicyError, explains_keywords
 from cmpg.games.crowd.game import CrowdGame
 from cmpg.games.game import Game, Information, Objective, check_is_game, planner
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.games.risk import CVaRGame
 from cmpg.policy import JointPolicy
@@ -49,7 +50,7 @@ def solve(
 ) -> CrowdResult: ...
 @overload
 def solve(
-    game: Game | CVaRGame,
+    game: Game | CVaRGame | DiscountedLocalGame,
     *,
     epsilon: float = 1e-6,
     start: JointPolicy | StartMethod | None = None,
@@ -60,6 +61,10 @@ def solve(
     rng: np.random.Generator | int | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> Result: ...
+@explains_keywords(
+    seed="pass it as rng: `solve(game, rng=1)`.",
+    solver="pass it in the method: `solve(game, method=Ascent(solver=…))`.",
+)
 def solve(
     game: Any,
     *,
@@ -77,7 +82,8 @@ def solve(
     Parameters
     ----------
     game
-        Any game; or one with budgets on CVaR, which is solved at several t.
+        Any game; one with budgets on CVaR, which is solved at several t; or a discounted local game, whose policy
+        states as many steps as ε needs.
     epsilon
         No agent shall gain more than this.
     start
@@ -115,11 +121,15 @@ def solve(
         if start is not None or restarts.count > 1:
             raise GameError("a crowd is solved from a fluid, once: leave start and restarts out.")
         return solve_crowd(game, epsilon=epsilon, time_limit=time_limit, rng=rng)
+    terms: Any = {"start": start, "method": method, "restarts": restarts, "improve": improve, "rng": rng}
     if isinstance(game, CVaRGame):
         from cmpg.equilibrium.cvar import solve_cvar  # few games have such budgets
 
-        terms = {"start": start, "method": method, "restarts": restarts, "improve": improve, "rng": rng}
         return solve_cvar(game, epsilon=epsilon, time_limit=time_limit, on_progress=on_progress, **terms)
+    if isinstance(game, DiscountedLocalGame):
+        from cmpg.equilibrium.discounted import solve_discounted  # few games are of this form
+
+        return solve_discounted(game, epsilon=epsilon, time_limit=time_limit, on_progress=on_progress, **terms)
     began = time.monotonic()
     generator = _check_arguments(game, start, restarts, time_limit, rng)
     _check_method(epsilon, method, improve, on_progress)

@@ -9,13 +9,13 @@ Counting: `horizon` (or `discount`), `initial` [S], `rewards` [H or 1, S, A, n +
 vector is a class of its own, in lexicographic order; where they are not zero, `private_rewards` [n, H or 1, S, A] and
 `class_rewards` [H or 1, S, A, C].
 
-Local: `horizon`, `thresholds` [k], `num_actions` [n], `delay` [H or 1, E, n+1], `load_cost` [k, H or 1, E, n+1], and
-for each agent i `initial_i` [S_i], `reward_i` [H or 1, S_i, A_i], `cost_i` [k, H or 1, S_i, A_i] (left out: zeros),
-the transition as CSR with rows in the order (step, state, action), `transition_i_indptr`, `transition_i_indices`,
-`transition_i_data`, and the use of resources likewise, `use_i_indptr`, `use_i_indices`, all ones. A row block of one
-step is stationary. With `like` [n], agent i has the arrays of agent `like[i]`, except `initial_i` and, where given,
-`reward_i`. Further names: `resources` [E], and for each agent lists of `states` and `actions`; and
-`legend`, the words and units of `cmpg.games.Legend` as JSON.
+Local: `horizon` (or `discount`, and then no table changes with the step), `thresholds` [k], `num_actions` [n], `delay`
+[H or 1, E, n+1], `load_cost` [k, H or 1, E, n+1], and for each agent i `initial_i` [S_i], `reward_i` [H or 1, S_i,
+A_i], `cost_i` [k, H or 1, S_i, A_i] (left out: zeros), the transition as CSR with rows in the order (step, state,
+action), `transition_i_indptr`, `transition_i_indices`, `transition_i_data`, and the use of resources likewise,
+`use_i_indptr`, `use_i_indices`, all ones. A row block of one step is stationary. With `like` [n], agent i has the
+arrays of agent `like[i]`, except `initial_i` and, where given, `reward_i`. Further names: `resources` [E], and for each
+agent lists of `states` and `actions`; and `legend`, the words and units of `cmpg.games.Legend` as JSON.
 
 Crowd: `horizon`, `thresholds` [k], `numbers` [K], `num_actions` [K], and for each kind what a local game has for each
 agent. Curves: `curve_points`, how many points each has, `curve_loads` and `curve_values`, one curve after the other;
@@ -60,6 +60,7 @@ from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
 from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.game import Game, Legend, binds_of
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import legend_of, legend_record
 from cmpg.games.rationals import as_given
@@ -152,7 +153,7 @@ def fields_of(game: Game | CrowdGame) -> Fields:
 class Form(NamedTuple):
     """How one kind of game is written and read."""
 
-    kind: type
+    kind: type | tuple[type, ...]
     to_fields: Callable[[Any], Fields]
     from_fields: Callable[..., Any]
 
@@ -160,7 +161,7 @@ class Form(NamedTuple):
 def _forms() -> dict[str, Form]:
     return {
         "joint": Form(JointGame, _joint_fields, _joint_from_fields),
-        "local": Form(LocalGame, local_fields, local_from_fields),
+        "local": Form((LocalGame, DiscountedLocalGame), local_fields, local_from_fields),
         "counting": Form(CountingGame, _counting_fields, _counting_from_fields),
         "crowd": Form(CrowdGame, _crowd_fields, _crowd_from_fields),
     }
@@ -243,10 +244,10 @@ LOCAL_NAMES = {
 BY_AGENT = ("states", "actions")
 
 
-def local_fields(game: LocalGame) -> Fields:
+def local_fields(game: LocalGame | DiscountedLocalGame) -> Fields:
     """Return the fields of a local game; agents that share arrays are stored once."""
     fields: Fields = {
-        "horizon": game.horizon,
+        **({"horizon": game.horizon} if game.discount is None else {"discount": game.discount}),
         "thresholds": game.thresholds,
         "num_actions": np.array([actions for _, _, actions in game.policy_shapes]),
         "delay": game.delay,
@@ -279,7 +280,7 @@ def _agent_fields(i: int, agent: LocalAgent, *, alone: bool) -> Fields:
     return fields
 
 
-def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
+def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame | DiscountedLocalGame:
     """Build a local game from its fields."""
     if exact:
         raise UnsupportedError("LocalGame", "has no exact mode", "Leave `exact` out, and rounding is bounded instead.")
@@ -289,15 +290,20 @@ def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame:
         raise GameError("num_actions must be [n], with an action for each agent, and delay [H or 1, E, n + 1].")
     _refuse_strange_fields(fields, len(actions))
     agents = _agents(fields, actions.tolist(), resources=delay.shape[1])
-    return LocalGame(
-        agents=agents,
-        delay=delay,
-        load_costs=number_table("load_cost", fields.get("load_cost", [])),
-        thresholds=number_table("thresholds", fields.get("thresholds", [])),
-        horizon=whole_number("horizon", fields["horizon"]),
-        legend=_legend(fields),
+    given: Fields = {
+        "agents": agents,
+        "delay": delay,
+        "load_costs": number_table("load_cost", fields.get("load_cost", [])),
+        "thresholds": number_table("thresholds", fields.get("thresholds", [])),
+        "legend": _legend(fields),
         **read_names(fields, LOCAL_NAMES, by_agent=BY_AGENT),
-    )
+    }
+    time = length_of_time(fields, exact=False)
+    if time["discount"] is None:
+        return LocalGame(**given, horizon=whole_number("horizon", fields["horizon"]))
+    if time["horizon"] is not None:
+        raise GameError("give exactly one of horizon (a finite sum) and discount (an infinite one).")
+    return DiscountedLocalGame(**given, discount=time["discount"])
 
 
 CROWD_NAMES = {"kinds": "kind_names", "constraints": "constraint_names", "resources": "resource_names"}
@@ -355,7 +361,7 @@ def _crowd_from_fields(fields: Fields, *, exact: bool) -> CrowdGame:
     )
 
 
-def _legend_fields(game: JointGame | LocalGame | CrowdGame) -> Fields:
+def _legend_fields(game: JointGame | LocalGame | DiscountedLocalGame | CrowdGame) -> Fields:
     return {} if game.legend is None else {"legend": json.dumps(legend_record(game.legend))}
 
 
@@ -449,6 +455,6 @@ SHARED = (
 
 def _refuse_strange_fields(fields: Fields, num_agents: int) -> None:
     per_agent = ("initial_{}", "reward_{}", *SHARED)
-    known = ["horizon", "thresholds", "num_actions", "delay", "load_cost", "like", "legend", *LOCAL_NAMES]
+    known = [*TIME, "thresholds", "num_actions", "delay", "load_cost", "like", "legend", *LOCAL_NAMES]
     known += [name.format(i) for name in per_agent for i in range(num_agents)]
     refuse_strange_fields(fields, known, form=f"a local game of {num_agents} agents")

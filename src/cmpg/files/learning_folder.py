@@ -26,7 +26,6 @@ from cmpg.files.containers import (
     AGREEMENT,
     Fields,
     check_regular,
-    new_folder,
     parse_json,
     plain,
     read_fields,
@@ -45,12 +44,6 @@ if TYPE_CHECKING:
 RECORDS = "seeds.jsonl"
 CURVES = "curves.csv"
 CURVE_HEAD = "seed,samples,gap,feasible"
-
-
-def begin_learning_run(folder: Path, game: Game) -> None:
-    """Make a new folder with the game in it."""
-    with new_folder(folder):
-        save_game(game, folder / "game.npz")
 
 
 def resume_learning_run(folder: Path, game: Game | None, request: Mapping[str, Any]) -> list[Fields]:

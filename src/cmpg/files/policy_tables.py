@@ -23,13 +23,14 @@ from cmpg.errors import FileError, PolicyError
 from cmpg.files.containers import as_path, check_regular, number_table, read_fields, read_numbers
 from cmpg.files.policies import load_policy
 from cmpg.games.game import Game
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.policy import JointPolicy, policy_table
 from cmpg.scenarios.readers.text import read_lines
 
 COLUMNS = ("agent", "step", "state", "action", "probability")
 
 
-def read_policy(path: str | Path, game: Game, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
+def read_policy(path: str | Path, game: Any, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
     r"""Read a policy of a game from a `.npz`, `.json` or `.csv`, with its multipliers if the file has them.
 
     Parameters
@@ -68,7 +69,10 @@ def read_policy(path: str | Path, game: Game, *, exact: bool = False) -> tuple[J
     else:
         policy, multipliers = load_policy(source, exact=exact)
     try:
-        policy.check_fits(game.policy_shapes)
+        if isinstance(game, DiscountedLocalGame):  # any number of steps
+            game.steps_of(policy)
+        else:
+            policy.check_fits(game.policy_shapes)
     except PolicyError as problem:
         raise PolicyError(f"{source}: {problem} Is it the policy of another game?") from None
     return policy, multipliers

@@ -55,6 +55,9 @@ def certificate_record(certificate: Certificate) -> Fields:
         **{name: getattr(certificate, name) for name in JUDGED},
         "multipliers": plain_multipliers(certificate.multipliers),
     }
+    if (tail := certificate.tail) is not None:
+        costs = {"least_costs": tail.least_costs, "most_costs": tail.most_costs}
+        record["tail"] = {"steps": tail.steps, "values": tail.values, **costs}
     if certificate.worst_case_gains is not None:
         record["worst_case_gains"] = certificate.worst_case_gains
     if (known := certificate.exactly) is not None:  # for readers: what is checked again are the policy and the game

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cmpg.games.joint.game import JointGame as JointGame
     from cmpg.games.joint.tabulation import StepFunction as StepFunction
     from cmpg.games.local.agent import LocalAgent as LocalAgent
+    from cmpg.games.local.discounted import DiscountedLocalGame as DiscountedLocalGame
     from cmpg.games.local.game import LocalGame as LocalGame
     from cmpg.games.local.to_joint import lift_policy as lift_policy
     from cmpg.games.local.to_joint import to_joint as to_joint

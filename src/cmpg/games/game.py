@@ -26,7 +26,7 @@ import numpy as np
 from cmpg.arrays import BoolArray, FloatArray, IntArray, check_shape, frozen, numbers
 from cmpg.cmdp.evaluation import Evaluation, Underflow, evaluate
 from cmpg.cmdp.model import CMDP
-from cmpg.errors import GameError
+from cmpg.errors import GameError, UnsupportedError
 from cmpg.games.names import Amount as Amount
 from cmpg.games.names import Legend as Legend
 from cmpg.games.names import Names as Names
@@ -152,6 +152,9 @@ def check_is_game(game: Any) -> None:
     """Raise unless this is a game; the message says what to pass instead."""
     if isinstance(game, (str, Path)):
         raise GameError(f"the game is given as {str(game)!r}; read the file first: cmpg.load_game({str(game)!r}).")
+    if hasattr(game, "truncated") and not isinstance(game, type):
+        advice = "is solved and certified, and nothing else"
+        raise UnsupportedError(type(game).__name__, advice, "Take truncated(steps), its first steps.")
     if isinstance(game, type) or not hasattr(game, "at") or not hasattr(game, "policy_shapes"):
         advice = "cmpg.check_game says what a game must have."
         if hasattr(game, "spread"):

@@ -9,11 +9,10 @@ import math
 import reprlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from cmpg.errors import GameError
+from cmpg.errors import GameError, unknown_keyword
 from cmpg.summaries import fields_line
 
 NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_names", "constraints": "constraint_names"}
@@ -22,15 +21,13 @@ NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_na
 
 def explained(cls: type[Any]) -> type[Any]:
     """Let a class of games say what a keyword that it does not have was probably meant to be."""
-    init, known = cls.__init__, set(inspect.signature(cls.__init__).parameters)
+    init, known = cls.__init__, set(inspect.signature(cls.__init__).parameters) - {"self"}
 
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **given: Any) -> None:
         for name in given:
             if name not in known:
-                close = [NAMES[name]] if name in NAMES else get_close_matches(name, sorted(known - {"self"}), n=1)
-                advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known - {'self'}))}."
-                raise GameError(f"a {cls.__name__} has no {name}; {advice}")
+                raise GameError(unknown_keyword(f"a {cls.__name__}", name, known))
         init(self, *args, **given)
 
     cls.__init__ = checked

@@ -61,8 +61,27 @@ MAX_LEVELS = 4096
 MAX_ENTRIES = 20_000_000
 """Augmented games with more entries in their transition than this are refused."""
 
+TIE = 1e-9
+"""Values of t + E(C − t)⁺ / (1 − β), in units, that differ by less than this share are equal as far as floats tell."""
+
 MAX_ATOMS = 100_000
 """The law of a cost with more different sums than this is not computed."""
+
+
+def _number_in(word: str, words: str, example: str) -> float:
+    """Read a number of a budget: a decimal is the float nearest to it, as everywhere; a fraction must be a float."""
+    try:
+        exact = Fraction(word)
+        near = float(exact)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise GameError(f"{words!r}: {word} must be a number, as in {example!r}.") from None
+    if "/" in word and Fraction(near) != exact:
+        # What is claimed and proved would be another budget than the one that is written.
+        raise GameError(
+            f"{words!r}: budgets on risk are decimals, and {word} is none. Write the one that you mean, such as "
+            f"{near!r}."
+        )
+    return near
 
 
 @dataclass(frozen=True)
@@ -85,13 +104,7 @@ class Chance:
         found = re.fullmatch(r"\s*(.+?)\s*>\s*([-+0-9.eE/]+)\s*:\s*([-+0-9.eE/]+)\s*", words)
         if found is None:
             raise GameError(f"{words!r} is no budget on a probability; write it as 'collisions>0:0.02'.")
-        try:
-            limit, probability = (float(Fraction(each)) for each in found.groups()[1:])
-        except (ValueError, ZeroDivisionError):
-            raise GameError(
-                f"{words!r}: {found[2]} and {found[3]} must be numbers, as in 'collisions>0:0.02'."
-            ) from None
-        return cls(found[1], limit, probability)
+        return cls(found[1], *(_number_in(each, words, "collisions>0:0.02") for each in found.groups()[1:]))
 
     def name(self, cost: str) -> str:
         """Return what the constraint is called in the augmented game."""
@@ -118,13 +131,7 @@ class CVaR:
         found = re.fullmatch(r"\s*(.+?)\s*:\s*([-+0-9.eE/]+)\s*:\s*([-+0-9.eE/]+)\s*", words)
         if found is None:
             raise GameError(f"{words!r} is no budget on a CVaR; write it as 'collisions:0.9:0.5'.")
-        try:
-            level, limit = (float(Fraction(each)) for each in found.groups()[1:])
-        except (ValueError, ZeroDivisionError):
-            raise GameError(
-                f"{words!r}: {found[2]} and {found[3]} must be numbers, as in 'collisions:0.9:0.5'."
-            ) from None
-        return cls(found[1], level, limit)
+        return cls(found[1], *(_number_in(each, words, "collisions:0.9:0.5") for each in found.groups()[1:]))
 
     def name(self, cost: str) -> str:
         """Return what the constraint is called in certificates."""
@@ -301,8 +308,8 @@ class CVaRGame:
         stretched = [np.broadcast_to(each, (len(each), every, *each.shape[2:])) for each in (self.base.costs, *charges)]
         limits = [_rounded(each, up=up) for each in self.limits(low)]
         costs = (_name(self.original, _number(self.original, each)) for each in self.budgets)
-        told = zip(costs, self.units, high, strict=True)
-        names = [f"E({cost} − {float(unit * t):g})⁺" for cost, unit, t in told]
+        parts = zip(costs, self.units, high, strict=True)
+        names = [f"E({cost} − {float(unit * t):g})⁺" for cost, unit, t in parts]
         names = [f"{name} ({j + 1})" if names.count(name) > 1 else name for j, name in enumerate(names)]
         return self.base.with_constraints(
             np.concatenate(stretched),
@@ -325,17 +332,16 @@ class CVaRGame:
 
     def chosen(self, policy: JointPolicy) -> list[Levels]:
         """Return where the CVaR under a policy is attained, as far as t is allowed; several t where they tie."""
-        laws = self.laws(policy)
-        found = []
-        for budget, unit, last in zip(self.budgets, self.units, self.last, strict=True):
-            law = laws[_number(self.original, budget)]
-            known = sorted({min(round(each / float(unit)), last) for each in law.sums.tolist()})
-            worth = [law.beyond(budget.level, float(unit * t)) for t in known]
-            tied = [
-                t for t, each in zip(known, worth, strict=True) if each <= min(worth) + 1e-9 * (1 + abs(min(worth)))
-            ]
-            found.append(tied[-2:])  # the last t has the least rounding in it
-        return list(product(*found))
+        found, tables = [], policy.floats()
+        for budget, last in zip(self.budgets, self.last, strict=True):
+            # In units, which are at least one: the sums themselves may be subnormal, or more than any float.
+            _, sums, probabilities = _law_in_units(self.paying, tables, _number(self.original, budget))
+            sums = sums.astype(np.float64)
+            known = sorted({min(int(each), last) for each in sums.tolist()})
+            worth = [t + float(np.maximum(sums - t, 0.0) @ probabilities) / (1 - budget.level) for t in known]
+            tied = [t for t, each in zip(known, worth, strict=True) if each <= min(worth) + TIE * (1 + abs(min(worth)))]
+            found.append(tied)
+        return list(product(*found))  # the last t has the least rounding in it
 
     def laws(self, policy: JointPolicy) -> tuple[CostLaw, ...]:
         """Return the distribution of every cost of the original game under a policy on (s, x)."""
@@ -349,21 +355,19 @@ class CVaRGame:
         names = self.original.names.all_constraints(self.original.num_constraints)
         return self.base.with_constraints(costs, self.original.thresholds, names)
 
-    def told(self, t: Levels) -> str:
+    def levels_text(self, t: Levels) -> str:
         """Return t in the units of the costs."""
         return ", ".join(f"{float(unit * each):g}" for unit, each in zip(self.units, t, strict=True))
 
-    def all_levels(self) -> list[Levels]:
-        """Return every t."""
-        return list(product(*(range(last + 1) for last in self.last)))
-
     def summary(self) -> Summary:
         """Return what to show: the budgets and the sizes."""
-        told = ", ".join(
+        limits = ", ".join(
             f"{name} ≤ {limit:g}" for name, limit in zip(self.constraint_names, self.thresholds, strict=True)
         )
         number = prod(last + 1 for last in self.last)
-        return Summary("game with budgets on CVaR", f"{told}; {self.base.num_states:,} states, {number:,} values of t")
+        return Summary(
+            "game with budgets on CVaR", f"{limits}; {self.base.num_states:,} states, {number:,} values of t"
+        )
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -702,6 +706,15 @@ def cost_law(game: Game, policy: JointPolicy) -> tuple[CostLaw, ...]:
 
 
 def _law(game: JointGame, policy: JointPolicy, constraint: int) -> CostLaw:
+    unit, sums, probabilities = _law_in_units(game, policy, constraint)
+    name = game.names.constraint(constraint)
+    if sums[-1] * unit > Fraction(np.finfo(np.float64).max):
+        raise TooLargeError(f"{name} can add up to more than any float. State the costs in other units.")
+    return CostLaw(name, np.array([float(each * unit) for each in sums]), probabilities)
+
+
+def _law_in_units(game: JointGame, policy: JointPolicy, constraint: int) -> tuple[Fraction, IntArray, FloatArray]:
+    """Return the unit of a cost, the sums that can occur in units, ascending, and their probabilities."""
     unit, amounts = units_of(to_floats(game.costs[constraint]))
     amounts = amounts.reshape(len(amounts), game.num_states, -1)
 
@@ -711,10 +724,8 @@ def _law(game: JointGame, policy: JointPolicy, constraint: int) -> CostLaw:
             law = (law[:, :, None] * np.asarray(table)[step][:, None, :]).reshape(game.num_states, -1)
         return law
 
-    name = game.names.constraint(constraint)
     steps = ((joint_law(h), _at(amounts, h), _matrix(game, h)) for h in range(game.num_steps))
-    sums, probabilities = law_of_sums(to_floats(game.initial), steps, name)
-    return CostLaw(name, np.array([float(each * unit) for each in sums]), probabilities)
+    return unit, *law_of_sums(to_floats(game.initial), steps, game.names.constraint(constraint))
 
 
 def law_of_sums(

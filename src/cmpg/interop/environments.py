@@ -1,6 +1,6 @@
 """An environment that a function makes, named on the command line as `module:factory`, as a simulator for learners.
 
-`factory()` returns the environment and what is known of it, a `cmpg.learning.Known`: a pair, or a triple with a
+`factory()` returns the environment and what is known of it, a `cmpg.learning.ProblemSpec`: a pair, or a triple with a
 function that turns observations into the number of a state. The environment has `reset(rng)` and `step(actions)`, with
 `place(h, s)` if it can be drawn from (`cmpg.learning.Environment`); or PettingZoo's parallel API, recognised by its
 `possible_agents`. There a state is what the first agent observes, if that is a whole number, unless the function says
@@ -23,7 +23,7 @@ from cmpg.errors import CMPGError
 from cmpg.interop.play import LearnableEnv
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.learning.environment import EnvironmentSimulator
-from cmpg.learning.samples import Known
+from cmpg.learning.samples import ProblemSpec
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class HiddenEnvironment:
 
     def _made(self) -> tuple[Any, ...]:
         made = _factory(self.words)()
-        if not isinstance(made, tuple) or len(made) not in (2, 3) or not isinstance(made[1], Known):
+        if not isinstance(made, tuple) or len(made) not in (2, 3) or not isinstance(made[1], ProblemSpec):
             raise CMPGError(
                 f"{self.words}() returned {type(made).__name__}; (environment, known) is required, known a "
-                "cmpg.learning.Known, perhaps with a function that turns observations into the number of a state."
+                "cmpg.learning.ProblemSpec, perhaps with a function that turns observations into the number of a state."
             )
         return made
 
@@ -73,7 +73,7 @@ def environment_world(words: str) -> EnvironmentWorld:
     made = _factory(words)()
     if isinstance(made, EnvironmentWorld):
         return made
-    if isinstance(made, tuple) and len(made) in (2, 3) and isinstance(made[1], Known):
+    if isinstance(made, tuple) and len(made) in (2, 3) and isinstance(made[1], ProblemSpec):
         environment, known, *state = made
         if hasattr(environment, "possible_agents"):
             environment = LearnableEnv(environment, state=state[0] if state else first_observation)
@@ -85,9 +85,17 @@ def environment_world(words: str) -> EnvironmentWorld:
             cost_range=_widest(known.cost_bounds) if known.num_constraints else (0.0, 1.0),
             num_actions=known.num_actions,
         )
+    advice = ""
+    if hasattr(made, "step"):
+        factory = words.partition(":")[2]
+        advice = (
+            " No number of episodes proves how long it can last and how large a reward can be, so declare both: let "
+            f"{factory}() return cmpg.judging.EnvironmentWorld(env, horizon=100, reward_range=(-1, 1)), "
+            "with your numbers, and with thresholds=[…] if its infos report costs."
+        )
     raise CMPGError(
         f"{words}() returned {type(made).__name__}; a cmpg.judging.EnvironmentWorld is required, or (environment, "
-        "known) with a cmpg.learning.Known."
+        f"known) with a cmpg.learning.ProblemSpec.{advice}"
     )
 
 

@@ -245,7 +245,7 @@ def _deviation(position: Position, agent: int) -> tuple[Deviation | None, FloatA
     return deviation, np.where(np.isnan(multipliers), 0.0, multipliers), False
 
 
-def changes(before: FloatArray, after: FloatArray, visits: FloatArray, most: int = MAX_CHANGES) -> tuple[Change, ...]:
+def changes(before: FloatArray, after: FloatArray, visits: FloatArray) -> tuple[Change, ...]:
     """Return where a policy [H, S, A] differs most from another, weighed by how often that is seen.
 
     Parameters
@@ -254,11 +254,9 @@ def changes(before: FloatArray, after: FloatArray, visits: FloatArray, most: int
         The policy, and the deviation.
     visits : [H, S, A]
         Occupancy of the deviation.
-    most
-        As many places at most.
     """
     moved = np.maximum(after - before, 0.0).sum(axis=2) * visits.sum(axis=2)  # [H, S]
-    order = np.argsort(-moved, axis=None, kind="stable")[:most].tolist()
+    order = np.argsort(-moved, axis=None, kind="stable")[:MAX_CHANGES].tolist()
     places = [divmod(flat, moved.shape[1]) for flat in order if moved.reshape(-1)[flat] > NEGLIGIBLE]
     return tuple(
         Change(h, s, int(before[h, s].argmax()), int((after - before)[h, s].argmax()), float(moved[h, s]))

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from cmpg.equilibrium.result import Result
-from cmpg.errors import CMPGError
+from cmpg.errors import CMPGError, explains_keywords
 from cmpg.games.game import Game, check_is_game
 from cmpg.judging.audits import Audit, Trainer, audit
 from cmpg.judging.environments import EnvironmentWorld
@@ -45,6 +45,7 @@ def judge(
 ) -> JudgedPolicy: ...
 
 
+@explains_keywords()
 def judge(
     game: Any,
     policy: Any,

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from cmpg.learning.safe import Pace as Pace
     from cmpg.learning.safe import SafeExploration as SafeExploration
     from cmpg.learning.safe import safe_learner as safe_learner
-    from cmpg.learning.samples import Known as Known
     from cmpg.learning.samples import Ledger as Ledger
     from cmpg.learning.samples import Payoffs as Payoffs
     from cmpg.learning.samples import Played as Played
+    from cmpg.learning.samples import ProblemSpec as ProblemSpec
     from cmpg.learning.samples import Samples as Samples
     from cmpg.learning.shared import Round as Round
     from cmpg.learning.shared import learn_shared as learn_shared

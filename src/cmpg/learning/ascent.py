@@ -50,17 +50,17 @@ from cmpg.deadline import limited
 from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, RoundRobin, Rules, Schedule, take_turns
 from cmpg.equilibrium.result import Status
 from cmpg.equilibrium.starts.min_cost import feasible_start
-from cmpg.errors import BudgetError, OutOfTimeError, SimulatorError, StartError, UnsupportedError
+from cmpg.errors import BudgetError, OutOfTimeError, SimulatorError, StartError, UnsupportedError, explains_keywords
 from cmpg.learning.bounds import ascent_constants, refuse_masks
 from cmpg.learning.confidence import binomial_interval, check_accuracy, estimate
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.joint_model import model_of
-from cmpg.learning.local.simulator import LocalKnown
+from cmpg.learning.local.simulator import LocalProblemSpec
 from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import CurrentBounds, LearnedResponse, Learner, LearnResult, ResponseStatus, claim
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.safe import SafeExploration
-from cmpg.learning.samples import Known, cut_settings
+from cmpg.learning.samples import ProblemSpec, cut_settings
 from cmpg.learning.simulator import Logbook, Simulator
 from cmpg.policy import JointPolicy
 
@@ -81,6 +81,7 @@ ASSUMPTIONS = (
 )
 
 
+@explains_keywords()
 def learn(
     simulator: Simulator,
     *,
@@ -123,7 +124,7 @@ def learn(
     """
     check_accuracy(epsilon, delta)
     known: Any = simulator.known
-    if isinstance(known, LocalKnown):
+    if isinstance(known, LocalProblemSpec):
         wanted = "has kernels that do not depend on what others play, so that one model serves all responses"
         raise UnsupportedError("LocalGame", wanted, "Use learn_shared, or learn_safely from episodes.")
     if not isinstance(learner or Adaptive(), (Adaptive, SafeExploration)):
@@ -429,7 +430,7 @@ def learned_start(simulator: Simulator, *, delta: float, max_count: int = 2**24)
     )
 
 
-def _cheapest_at_once(known: Known) -> JointPolicy:
+def _cheapest_at_once(known: ProblemSpec) -> JointPolicy:
     if known.payoffs is None or known.num_constraints == 0:
         return JointPolicy.uniform(known.policy_shapes)
     units = np.where(known.thresholds > 0, known.thresholds, 1.0)

@@ -50,7 +50,7 @@ from cmpg.arrays import FloatArray
 from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.games.game import HasConstraints, binds_of
 from cmpg.learning.confidence import check_accuracy, log_subsets
-from cmpg.learning.samples import Known
+from cmpg.learning.samples import ProblemSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Size:
     successors: int  # how many next states one entry can have, at most
 
     @classmethod
-    def of(cls, known: Known, agent: int) -> Size:
+    def of(cls, known: ProblemSpec, agent: int) -> Size:
         """Read the size of agent i's CMDP, whatever the others play."""
         horizon, states, actions = known.policy_shapes[agent]
         support = known.induced_support(agent)
@@ -73,7 +73,7 @@ class Size:
         return cls(states, actions, horizon, known.reward_spans[agent], known.cost_spans, successors)
 
     @classmethod
-    def of_all(cls, known: Known, agent: int) -> Size:
+    def of_all(cls, known: ProblemSpec, agent: int) -> Size:
         """Read the size of the model that all agents share, with the rewards of one of them."""
         successors = known.num_states if known.support is None else int(known.support.sum(axis=-1).max())
         actions = math.prod(known.num_actions)
@@ -105,14 +105,14 @@ class AscentConstants:
     value_samples: float
 
 
-def known_model_constants(known: Known, *, epsilon: float, printed: bool = False) -> AscentConstants:
+def known_model_constants(known: ProblemSpec, *, epsilon: float, printed: bool = False) -> AscentConstants:
     """Return the constants of Algorithm 1."""
     total = known.num_agents * known.horizon if printed else float(known.reward_ranges.sum())
     return AscentConstants(_ceil(2 * total / epsilon), 0, 0.0, 0.0)
 
 
 def ascent_constants(
-    known: Known, *, epsilon: float, delta: float, printed: bool = False, potential_range: float | None = None
+    known: ProblemSpec, *, epsilon: float, delta: float, printed: bool = False, potential_range: float | None = None
 ) -> AscentConstants:
     """Return the constants of Algorithm 2 (Theorem 2), as corrected for the true ranges unless `printed`.
 
@@ -327,7 +327,7 @@ class BoundsTable:
 
 
 def bounds_table(
-    known: Known,
+    known: ProblemSpec,
     *,
     slater: float,
     epsilon: float,
@@ -400,7 +400,7 @@ def bounds_table(
     return BoundsTable(epsilon, delta, slater, tuple(rows))
 
 
-def _known_model(known: Known, epsilon: float, *, printed: bool, allowed: Allowance) -> BoundRow:
+def _known_model(known: ProblemSpec, epsilon: float, *, printed: bool, allowed: Allowance) -> BoundRow:
     constants = known_model_constants(known, epsilon=epsilon, printed=printed)
     programs = float(constants.max_iterations) * known.num_agents
     shown = (("T", constants.max_iterations),)
@@ -428,7 +428,9 @@ def _generative(
     return BoundRow(GENERATIVE, _version(printed), shown, samples, programs, *judged)
 
 
-def _shared(known: Known, *, slater: float, exact: bool, epsilon: float, delta: float, allowed: Allowance) -> BoundRow:
+def _shared(
+    known: ProblemSpec, *, slater: float, exact: bool, epsilon: float, delta: float, allowed: Allowance
+) -> BoundRow:
     sizes = [Size.of_all(known, agent) for agent in range(known.num_agents)]
     # Where one model stops paying: S·ΠA_i entries once, against S·ΣA_i in every iteration of Algorithm 2.
     steps = (known.horizon - 1) if known.stationary and known.horizon > 1 else 1
@@ -467,7 +469,7 @@ def _safe(
 
 
 def _unconstrained(
-    known: Known, potential_range: float, *, epsilon: float, delta: float, allowed: Allowance
+    known: ProblemSpec, potential_range: float, *, epsilon: float, delta: float, allowed: Allowance
 ) -> list[BoundRow]:
     """Return the bounds for the game without its constraints: what is published, and what Algorithm 2 would take."""
     scale = float(known.reward_spans.max()) or 1.0
@@ -486,7 +488,7 @@ def _unconstrained(
     return [published, BoundRow(UNCONSTRAINED, CORRECTED, shown, samples, programs, *judged)]
 
 
-def _adaptive(known: Known, ascent: AscentConstants, *, allowed: Allowance) -> BoundRow:
+def _adaptive(known: ProblemSpec, ascent: AscentConstants, *, allowed: Allowance) -> BoundRow:
     programs = float(ascent.max_iterations * known.num_agents)
     runnable, reason = _judged(0.0, programs / ascent.max_iterations, allowed)
     if runnable:

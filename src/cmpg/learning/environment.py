@@ -22,7 +22,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError
-from cmpg.learning.samples import Known, Ledger, Payoffs, PayoffSums, Samples, Totals
+from cmpg.learning.samples import Ledger, Payoffs, PayoffSums, ProblemSpec, Samples, Totals
 from cmpg.learning.simulator import check_count, check_entry, entry_counts
 from cmpg.policy import JointPolicy
 
@@ -78,7 +78,7 @@ class EnvironmentSimulator:
     ...         return 0
     ...     def step(self, actions):
     ...         return 0, [float(actions[0])], []
-    >>> known = Known.from_payoffs(rewards=[[[[0.0, 1.0]]]], costs=np.zeros((0, 1, 1, 2)), thresholds=[],
+    >>> known = ProblemSpec.from_payoffs(rewards=[[[[0.0, 1.0]]]], costs=np.zeros((0, 1, 1, 2)), thresholds=[],
     ...                            initial=[1.0], horizon=2)
     >>> simulator = EnvironmentSimulator(Coin(), known=known, rng=np.random.default_rng(0))
     >>> samples = simulator.roll_out(JointPolicy.uniform(known.policy_shapes), 100)
@@ -87,7 +87,7 @@ class EnvironmentSimulator:
     """
 
     def __init__(
-        self, environment: Environment, *, known: Known, rng: np.random.Generator, budget: int | None = None
+        self, environment: Environment, *, known: ProblemSpec, rng: np.random.Generator, budget: int | None = None
     ) -> None:
         self.known = known
         self.ledger = Ledger(budget)
@@ -296,7 +296,7 @@ class _Checker:
 class _Tally:
     """Counts of what was seen, filled step by step; joint actions are one flat axis until the end."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: ProblemSpec) -> None:
         self.steps = 0  # with one that was answered wrongly, and is not among the counts
         self._actions = known.num_actions
         table = (known.horizon, known.num_states, int(np.prod(known.num_actions)))

@@ -26,7 +26,7 @@ from cmpg.games.joint.averages import average_over
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import Estimate, Interval, hoeffding_radius, transition_box
 from cmpg.learning.outcome import Bounds
-from cmpg.learning.samples import BoolArray, CountingPayoffs, Known, Payoffs, Samples
+from cmpg.learning.samples import BoolArray, CountingPayoffs, Payoffs, ProblemSpec, Samples
 from cmpg.policy import JointPolicy
 
 
@@ -62,7 +62,7 @@ class JointModel:
         return _planners_proof(self.game.joint_cmdp(), self.lower, self.upper, costs)
 
 
-def joint_model(known: Known, samples: Samples, *, delta: float, interval: Interval) -> JointModel:
+def joint_model(known: ProblemSpec, samples: Samples, *, delta: float, interval: Interval) -> JointModel:
     """Turn counts over joint actions into a model that holds the true game with probability 1 − δ.
 
     Parameters
@@ -92,7 +92,7 @@ def joint_model(known: Known, samples: Samples, *, delta: float, interval: Inter
 
 
 def _kernel_and_box(
-    known: Known, samples: Samples, *, delta: float, interval: Interval
+    known: ProblemSpec, samples: Samples, *, delta: float, interval: Interval
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     counts, support = samples.transitions, known.support
     if known.stationary and len(counts):
@@ -109,7 +109,9 @@ def _kernel_and_box(
     return kernel, lower, upper
 
 
-def _payoffs(known: Known, samples: Samples, delta: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _payoffs(
+    known: ProblemSpec, samples: Samples, delta: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return rewards, costs, and their radii, which hold for all entries at once with probability 1 − δ."""
     if isinstance(known.payoffs, Payoffs):
         rewards, costs = known.payoffs.rewards, known.payoffs.costs
@@ -222,7 +224,7 @@ class CountingModel:
         return _planners_proof(self.game.joint_cmdp(), least, most, 0.0)
 
 
-def model_of(known: Known, samples: Samples, *, delta: float, interval: Interval) -> JointModel | CountingModel:
+def model_of(known: ProblemSpec, samples: Samples, *, delta: float, interval: Interval) -> JointModel | CountingModel:
     """Turn counts, whose numbers were fixed beforehand, into a model that holds the true game with probability 1 − δ.
 
     In what form depends on whether joint actions matter, or only how many agents play what.

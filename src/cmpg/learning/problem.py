@@ -12,7 +12,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import SimulatorError
-from cmpg.learning.samples import BoolArray, Known, PayoffSums, Samples, Totals
+from cmpg.learning.samples import BoolArray, PayoffSums, ProblemSpec, Samples, Totals
 from cmpg.learning.simulator import Simulator
 from cmpg.policy import JointPolicy, PolicyShape
 from cmpg.summaries import fields_line
@@ -41,7 +41,7 @@ class InducedProblem:
     __repr__ = fields_line
 
     @property
-    def known(self) -> Known:
+    def known(self) -> ProblemSpec:
         """Everything but the transition."""
         return self.simulator.known
 
@@ -72,7 +72,7 @@ class InducedProblem:
 
     @cached_property
     def first_alike(self) -> IntArray:
-        """The first step whose draws in a state may serve this one too (`Known.first_alike`)."""
+        """The first step whose draws in a state may serve this one too (`ProblemSpec.first_alike`)."""
         return self.known.first_alike(self.agent, self.policy)
 
     @property

@@ -49,7 +49,7 @@ from cmpg.learning.confidence import Estimate, Interval, check_accuracy, estimat
 from cmpg.learning.generative import bounded, current_in_box, tightened_candidate
 from cmpg.learning.outcome import LearnedResponse, Proved, ResponseStatus
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.samples import Known, Played, Samples
+from cmpg.learning.samples import Played, ProblemSpec, Samples
 from cmpg.summaries import fields_line
 
 Bonus = Callable[[Estimate], FloatArray]
@@ -433,7 +433,7 @@ class SafeExploration:
 
 
 def safe_learner(
-    known: Known, *, epsilon: float, margin: float | None = None, pace: Pace | None = None
+    known: ProblemSpec, *, epsilon: float, margin: float | None = None, pace: Pace | None = None
 ) -> SafeExploration:
     """Return the safe learner for `learn` at ε, where every response must leave the others something to explore with.
 
@@ -464,7 +464,7 @@ def safe_learner(
     return SafeExploration(margin=left, pace=pace or Pace(), least_slack=least)
 
 
-def _margin(known: Known, epsilon: float) -> float:
+def _margin(known: ProblemSpec, epsilon: float) -> float:
     largest = float(known.reward_ranges.max())
     if known.num_constraints == 0 or largest == 0:
         return 0.0

@@ -1,8 +1,8 @@
 """What learners know beforehand, what they have seen, and what it cost.
 
-`Known` is everything but the transition: sizes, budgets, the initial law, the ranges of rewards and costs, and, unless
-they are to be learned too, rewards and costs themselves (the paper's assumption). `Samples` are counts. One transition
-is one sample, whichever way it was drawn; an episode of H steps is H samples.
+`ProblemSpec` is everything but the transition: sizes, thresholds, the initial law, the ranges of rewards and costs,
+and, unless they are to be learned too, rewards and costs themselves (the paper's assumption). `Samples` are counts. One
+transition is one sample, whichever way it was drawn; an episode of H steps is H samples.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class CountingPayoffs:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ProblemSpec:
     """What is known before the first sample; the transition is not among it.
 
     Examples
     --------
-    >>> known = Known.from_payoffs(rewards=np.ones((1, 1, 1, 2)), costs=np.zeros((0, 1, 1, 2)), thresholds=[],
+    >>> known = ProblemSpec.from_payoffs(rewards=np.ones((1, 1, 1, 2)), costs=np.zeros((0, 1, 1, 2)), thresholds=[],
     ...                            initial=[1.0], horizon=3)
     >>> known.policy_shapes
     ((3, 1, 2),)
@@ -155,7 +155,7 @@ class Known:
         horizon: int,
         support: BoolArray | None = None,
         stationary: bool = False,
-    ) -> Known:
+    ) -> ProblemSpec:
         """Know the rewards [n, H or 1, S, *A] and the costs [k, H or 1, S, *A], as the paper assumes."""
         payoffs = _payoffs(numbers("rewards", rewards), numbers("costs", costs))
         return cls(
@@ -357,7 +357,7 @@ class Samples:
         return Samples(self.visits + other.visits, self.transitions + other.transitions, observed)
 
     def reused(self, first: IntArray) -> Samples:
-        """Let the draws of a state at one step serve all steps that are alike (`Known.first_alike`)."""
+        """Let the draws of a state at one step serve all steps that are alike (`ProblemSpec.first_alike`)."""
         states = np.arange(first.shape[1])
         visits = self.visits.copy()
         visits[: len(first)] = visits[first, states]

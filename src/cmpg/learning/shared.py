@@ -40,7 +40,7 @@ from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
 from cmpg.learning.generative import Adaptive, cost_variances
 from cmpg.learning.joint_model import CountingModel, JointModel, model_of
 from cmpg.learning.local.model import LocalModel
-from cmpg.learning.local.simulator import LocalKnown, LocalSimulator
+from cmpg.learning.local.simulator import LocalProblemSpec, LocalSimulator
 from cmpg.learning.optimism import Measurement
 from cmpg.learning.outcome import Bounds, LearnResult, claim
 from cmpg.learning.problem import InducedProblem
@@ -262,7 +262,7 @@ class _SharedRounds:
         """Solve the empirical game, tightened as far as necessary, and see whether that is an end."""
         share, known = self.delta / (self.number * (self.number + 1)), self.simulator.known
         model: LocalModel | JointModel | CountingModel
-        if isinstance(known, LocalKnown):
+        if isinstance(known, LocalProblemSpec):
             model = LocalModel.of(known, samples, delta=share, interval=self.interval)
         else:
             share = share / 2 if known.horizon > 1 else share

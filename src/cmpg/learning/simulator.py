@@ -29,11 +29,11 @@ from cmpg.learning.multinomials import dense, merge, split, spread
 from cmpg.learning.samples import (
     BoolArray,
     CountingPayoffs,
-    Known,
     Ledger,
     Payoffs,
     PayoffSums,
     Played,
+    ProblemSpec,
     Samples,
     Totals,
     observed_bounds,
@@ -55,7 +55,7 @@ class Simulator(Protocol):
     """
 
     @property
-    def known(self) -> Known:
+    def known(self) -> ProblemSpec:
         """Everything but the transition."""
 
     @property
@@ -153,7 +153,7 @@ class GameSimulator:
         self.ledger = Ledger(budget)
         self.known = replace(self._what_is_known(reveal_support=reveal_support), cut=cut, binds=binds)
 
-    def _what_is_known(self, *, reveal_support: bool) -> Known:
+    def _what_is_known(self, *, reveal_support: bool) -> ProblemSpec:
         game, noise = self._game, self._noise or 0.0
         payoffs: Payoffs | CountingPayoffs
         if isinstance(game, CountingGame):
@@ -169,7 +169,7 @@ class GameSimulator:
                 else (-1, game.num_states, *game.num_actions, game.num_states)
             )
             support = np.asarray([dense(matrix) > 0 for matrix in game.transition]).reshape(shape)
-        return Known(
+        return ProblemSpec(
             num_actions=game.num_actions,
             thresholds=game.thresholds,
             initial=game.initial,
@@ -419,7 +419,7 @@ class Logbook:
         self._played[key] = Played(policy, before + episodes)
 
 
-def check_entry(known: Known, *, h: int, s: int, a: Sequence[int]) -> None:
+def check_entry(known: ProblemSpec, *, h: int, s: int, a: Sequence[int]) -> None:
     """Raise unless step, state and joint action exist."""
     sizes = (known.horizon, known.num_states, *known.num_actions)
     if len(a) != known.num_agents or not all(0 <= at < size for at, size in zip((h, s, *a), sizes, strict=True)):
@@ -435,7 +435,7 @@ def check_count(name: str, count: int) -> None:
         raise SimulatorError(f"{name} is {count}; it must be a whole number of at least 1.")
 
 
-def entry_counts(known: Known, agent: int, count: int | IntArray) -> IntArray:
+def entry_counts(known: ProblemSpec, agent: int, count: int | IntArray) -> IntArray:
     """Return how often each entry of agent i is drawn: [H − 1, S, A_i], or [H, S, A_i] where payoffs are learned."""
     horizon, states, actions = known.policy_shapes[agent]
     if not isinstance(count, np.ndarray):

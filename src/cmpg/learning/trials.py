@@ -310,8 +310,3 @@ class Proportion:
         count, total = sum(outcomes), len(outcomes)
         lowest, highest = binomial_interval(np.array([count]), np.array([total]), delta=0.05)
         return cls(count, total, float(lowest[0]), float(highest[0]))
-
-
-def wrong_claims(done: Sequence[Trial]) -> Proportion:
-    """Count, among the certified trials, those whose policy is not what was promised; at most δ of them may be."""
-    return Proportion.of([not each.right for each in done if each.result.certified and each.right is not None])

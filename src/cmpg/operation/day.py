@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -101,8 +100,8 @@ class Closure:
 
     Parameters
     ----------
-    game
-        The game of the day before anything happens.
+    news
+        The game of the day before anything happens, or news of it: of arrivals, or of another closure.
     resource
         By name or number.
     at
@@ -117,37 +116,46 @@ class Closure:
     (True, True)
     """
 
-    def __init__(self, game: LocalGame, resource: str | int, at: int) -> None:
-        """Find the resource."""
-        names = game.all_resource_names
+    def __init__(self, news: News | LocalGame, resource: str | int, at: int) -> None:
+        """Take the news as they are; where a game is given, all of it is known."""
+        self.news, self.resource, self.at = Fixed(news) if isinstance(news, LocalGame) else news, resource, at
+        self._closed: dict[int, tuple[LocalGame, LocalGame]] = {}  # by identity: a game as it was, and closed
+        if isinstance(news, LocalGame):
+            self._index(news)
+
+    def __call__(self, step: int, states: Mapping[str, int]) -> LocalGame | None:
+        """Return the game as it is known at a step."""
+        game = self.news(step, states)
+        if game is None or step < self.at:
+            return game
+        if id(game) not in self._closed:
+            self._closed[id(game)] = game, self._without(game)
+        return self._closed[id(game)][1]
+
+    def _index(self, game: LocalGame) -> int:
+        names, resource = game.all_resource_names, self.resource
         if resource not in names and not (isinstance(resource, int) and 0 <= resource < len(names)):
             raise GameError(f"there is no resource {resource!r}; there are {', '.join(names[:3])}, … ({len(names)}).")
-        self.game, self.at = game, at
-        self._resource = resource if isinstance(resource, int) else names.index(resource)
+        return resource if isinstance(resource, int) else names.index(resource)
 
-    def __call__(self, step: int, states: Mapping[str, int]) -> LocalGame:  # noqa: ARG002
-        """Return the game as it is known at a step."""
-        return self.game if step < self.at else self._after
+    def _without(self, game: LocalGame) -> LocalGame:
+        index, kinds = self._index(game), {id(agent): agent for agent in game.agents}
+        closed = {key: self._agent(game, agent, index) for key, agent in kinds.items()}
+        return game.with_agents([closed[id(agent)] for agent in game.agents])
 
-    @cached_property
-    def _after(self) -> LocalGame:
-        kinds = {id(agent): agent for agent in self.game.agents}
-        closed = {key: self._agent(agent) for key, agent in kinds.items()}
-        return self.game.with_agents([closed[id(agent)] for agent in self.game.agents])
-
-    def _agent(self, agent: LocalAgent) -> LocalAgent:
+    def _agent(self, game: LocalGame, agent: LocalAgent, index: int) -> LocalAgent:
         pairs = np.arange(agent.num_states * agent.num_actions)  # of a state and an action
-        every = range(self.game.horizon)
+        every = range(game.horizon)
         moves, uses = ([each[h if len(each) > 1 else 0] for h in every] for each in (agent.transition, agent.uses))
         rewards = np.array(np.broadcast_to(agent.reward, (len(every), *agent.reward.shape[1:])))
         costs = agent.costs
         if costs is not None:
             costs = np.array(np.broadcast_to(costs, (len(costs), len(every), *costs.shape[2:])))
         for h in range(self.at, len(every)):
-            shut = np.asarray(uses[h][:, [self._resource]].toarray()[:, 0] > 0)
+            shut = np.asarray(uses[h][:, [index]].toarray()[:, 0] > 0)
             table = shut.reshape(agent.num_states, agent.num_actions)
             if table.all(axis=1).any():
-                name = self.game.all_resource_names[self._resource]
+                name = game.all_resource_names[index]
                 raise GameError(f"{name} cannot be closed: an agent has a state in which every action uses it.")
             instead = pairs // agent.num_actions * agent.num_actions + table.argmin(axis=1).repeat(agent.num_actions)
             rows = np.where(shut, instead, pairs)
@@ -427,7 +435,7 @@ class ComparedDay:
 
     name: str
     operated: OperatedDay
-    ahead: OperatedDay  # all agents are known in the morning, and nothing is planned again
+    ahead: OperatedDay  # all agents are known in the morning; planned again only where something is closed
     clairvoyant: Result  # knows what chance decides, too
 
     __repr__ = fields_line
@@ -443,6 +451,7 @@ def compared_day(
     game: LocalGame,
     *,
     knows_all: bool = False,
+    closures: Sequence[tuple[str | int, int]] = (),
     reserve: float = 0.5,
     luck: Luck = DEFAULT_LUCK,
     epsilon: float = 1e-3,
@@ -457,6 +466,9 @@ def compared_day(
         With all agents that come on that day.
     knows_all
         Whether all agents are known in the morning; if not, they become known when they can use something.
+    closures
+        Resources that are closed, by name or number, each with the step from which on it is. The day-ahead plan is made
+        without them, and again when one happens; the clairvoyant knows of them.
     reserve
         The share of the thresholds that is kept for newcomers in the morning; it falls to zero by the evening.
     luck
@@ -471,7 +483,10 @@ def compared_day(
     >>> compared.clairvoyant.certified, compared.ahead.certified
     (True, True)
     """
-    news: News = Fixed(game) if knows_all else Arrivals(game)
+    all_known: News = Fixed(game)
+    news: News = all_known if knows_all else Arrivals(game)
+    for resource, at in closures:
+        all_known, news = Closure(all_known, resource, at), Closure(news, resource, at)
     share = 0.0 if knows_all else reserve
     horizon, alpha = game.horizon, game.thresholds
     done = operate(
@@ -482,8 +497,10 @@ def compared_day(
         reserve=lambda step: share * (1 - step / horizon),
         epsilon=epsilon,
     )
-    ahead = operate(Fixed(game), horizon=horizon, thresholds=alpha, luck=luck, again=False, epsilon=epsilon)
-    known = solve(clairvoyant(game, luck), epsilon=epsilon, improve=None)
+    ahead = operate(all_known, horizon=horizon, thresholds=alpha, luck=luck, again=False, epsilon=epsilon)
+    as_it_ends = all_known(horizon - 1, {})  # each closure from its step on
+    assert as_it_ends is not None
+    known = solve(clairvoyant(as_it_ends, luck), epsilon=epsilon, improve=None)
     return ComparedDay(name, done, ahead, known)
 
 

@@ -37,11 +37,14 @@ from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.common_price import WarmStart
 from cmpg.errors import CMPGError, GameError, InfeasibleError, UnsupportedError
-from cmpg.games.game import Game
+from cmpg.games.game import Game, Position
 from cmpg.games.local.game import LocalGame
 from cmpg.games.rest import among, laws_at, rest_of, rest_of_policy, sees_own_states
 from cmpg.policy import JointPolicy
 from cmpg.summaries import Summary, fields_line, headline_line, html, text
+
+LAST_BITS = 8 * float(np.finfo(np.float64).eps)
+"""A few sums of floats are off by less than this share of their sizes."""
 
 States = Mapping[Any, int] | Sequence[int | None]
 """What was seen: states by the name or the number of an agent; or one for each, None where none was seen."""
@@ -231,7 +234,8 @@ def replan(
     tail, followed = rest_of(old, steps, laws), rest_of_policy(force.policy, steps)
     standing = tail.at(followed)
     # Twice what rounding can hide: in the promise itself, and in the check that the rest of the plan meets it.
-    hidden = 2 * np.asarray(standing.cost_rounding, dtype=np.float64)
+    rounding = _hidden(standing)
+    hidden = 2 * rounding
     promised = np.asarray(standing.costs, dtype=np.float64)
     released = _amounts("release", release, len(promised))
     if np.any(released > force.reserve):
@@ -252,7 +256,16 @@ def replan(
         allowed=frozen(allowed),
         planned=found.costs,
         reserve=frozen(force.reserve - released),
-        tolerance=frozen(force.tolerance + hidden),
+        # The promise may be too high by its rounding, that of the laws of unseen states (part of evaluating the whole
+        # plan in force) and that of the sum; and the new plan may exceed its thresholds by what is not proved.
+        tolerance=frozen(
+            force.tolerance
+            + hidden
+            + rounding
+            + force.rounding
+            + LAST_BITS * np.abs(allowed)
+            + found.certificate.excess
+        ),
     )
     changes = _changes(tail, standing.values, new, found.values)
     return Replan(found, int(at), budget, changes, tuple(map(seen.name, seen.known)), tuple(impossible))
@@ -300,7 +313,8 @@ def first_plan(
     if found.incumbent is None:
         raise InfeasibleError(f"there is no plan for the day within {(alpha - kept).tolist()}: {found.message}")
     none = frozen(np.zeros(len(alpha)))
-    budget = DayBudget(alpha, none, none, rest.thresholds, found.costs, kept, none)
+    over = frozen(np.array(found.certificate.excess, dtype=np.float64))
+    budget = DayBudget(alpha, none, none, rest.thresholds, found.costs, kept, over)
     changes = tuple(
         AgentChange(name, np.nan, float(value)) for name, value in zip(_names(rest), found.values, strict=True)
     )
@@ -320,6 +334,7 @@ class _Force:
     begin: int  # the step of the day at which it begins
     thresholds: FloatArray  # of the day
     unspent: FloatArray
+    rounding: FloatArray  # how far its costs can be from the true ones
     reserve: FloatArray
     tolerance: FloatArray
     epsilon: float
@@ -334,20 +349,36 @@ def _in_force(plan: Result | Replan, reserve: Any) -> _Force:
         raise InfeasibleError("the plan in force breaks its own thresholds; there is nothing that it promises to keep.")
     limits = np.asarray(game.thresholds, dtype=np.float64)
     # What is proved to be left: costs are known up to a rounding.
-    rounding = np.asarray(game.at(result.policy.floats()).cost_rounding, dtype=np.float64)
-    unspent = np.maximum(limits - np.asarray(result.costs, dtype=np.float64) - rounding, 0.0)
-    none = np.zeros(len(limits))
+    rounding = _hidden(game.at(result.policy.floats()))
+    costs = np.asarray(result.costs, dtype=np.float64)
+    unspent = np.maximum(limits - costs - rounding - LAST_BITS * (np.abs(limits) + np.abs(costs)), 0.0)
     if isinstance(plan, Replan):
         if reserve is not None:
             raise CMPGError("the reserve was fixed with the first plan of the day; leave it out here.")
         known = plan.budget
         begin, alpha, kept, tolerance = plan.at, known.thresholds, known.reserve, known.tolerance
     else:
-        kept = none if reserve is None else _amounts("reserve", reserve, len(limits))
-        begin, alpha, tolerance = 0, limits + kept, none
+        kept = np.zeros(len(limits)) if reserve is None else _amounts("reserve", reserve, len(limits))
+        begin, alpha, tolerance = 0, limits + kept, np.asarray(certificate.excess, dtype=np.float64)
     return _Force(
-        game, result.policy.floats(), result.multipliers, begin, alpha, unspent, kept, tolerance, result.epsilon
+        game,
+        result.policy.floats(),
+        result.multipliers,
+        begin,
+        alpha,
+        unspent,
+        rounding,
+        kept,
+        tolerance,
+        result.epsilon,
     )
+
+
+def _hidden(position: Position) -> FloatArray:
+    """Return how far the costs at a position can be from the true ones: [k]."""
+    below = position.underflow()
+    rounding = np.asarray(position.cost_rounding, dtype=np.float64)
+    return rounding if below is None else rounding + below.costs
 
 
 def _amounts(name: str, given: Any, count: int, *, low: float = 0.0) -> FloatArray:

@@ -33,7 +33,7 @@ from cmpg.paper.claims import (
     share,
     written,
 )
-from cmpg.paper.counter_examples import NASH, largest_gain
+from cmpg.paper.counter_examples import NASH, gap_finding, largest_gain
 from cmpg.paper.figures import draw_action_counts, draw_endings, draw_four_cycle, draw_runs, draw_transitions
 from cmpg.paper.runs import (
     CONGESTION_EPSILON,
@@ -293,6 +293,22 @@ def true_potential_games(evidence: Evidence) -> Finding:
     verdicts = {name: check_potential(game, rng=rng).verdict for name, game in variants.items()}
     text = "; ".join(f"{name}: {verdict.name.lower()}" for name, verdict in verdicts.items())
     return Finding.of(text, *(verdict is Verdict.PROVEN for verdict in verdicts.values()))
+
+
+@added(EXPERIMENT, expect=near(*[-77.5] * 5, 0.0, 0.0, tolerance=1e-5))
+def common_reward_gap_worth(_: Evidence) -> Finding:
+    """A public coin is worth nothing to four agents with a common reward: the best Nash policy, devices and D* have one
+    value.
+    """
+    return gap_finding(congestion_game_common_reward(num_agents=4), restarts=2)
+
+
+@added(EXPERIMENT, expect=near(*[88.75] * 5, 0.0, 0.0, tolerance=1e-5))
+def exogenous_gap_worth(_: Evidence) -> Finding:
+    """Nor is it worth anything to four agents whose actions do not move the state; the potential is counted from all
+    agents playing A.
+    """
+    return gap_finding(congestion_game_exogenous(num_agents=4), restarts=2)
 
 
 def _pictures(evidence: Evidence) -> tuple[Picture, ...]:

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from cmpg.duality.dual_function import DualityReport, StrongDuality, analyse_duality
+from cmpg.duality.analysis import DualityReport, StrongDuality, analyse_duality
 from cmpg.duality.maximisers import DualMaximiser
 from cmpg.equilibrium.runs import Restarts, uninterrupted
 from cmpg.equilibrium.solve import solve
@@ -37,7 +37,7 @@ from cmpg.paper.claims import (
     share,
     written,
 )
-from cmpg.paper.counter_examples import NASH, ROOM, largest_gain
+from cmpg.paper.counter_examples import NASH, ROOM, gap_finding, largest_gain
 from cmpg.paper.figures import draw_grid_policies, draw_runs
 from cmpg.paper.runs import (
     AVERAGED_STEPS,
@@ -144,6 +144,12 @@ def grid_duality(evidence: Evidence) -> Finding:
     primal, dual, multiplier = found.primal.lower, found.dual.value, found.dual.multipliers[0]
     text = f"P* = {written(primal)}, D* = {written(dual)}, λ* = {written(multiplier)}: strong duality "
     return Finding.of(text + ("holds" if holds else "is open"), primal, dual, multiplier, holds)
+
+
+@added(EXPERIMENT, expect=near(*[GRID_OPTIMUM] * 5, 0.0, 0.0, tolerance=1e-6))
+def grid_gap_worth(_: Evidence) -> Finding:
+    """A public coin is worth nothing in the grid world: the best Nash policy, devices and D* have one value."""
+    return gap_finding(grid_world(), restarts=2)
 
 
 @agrees("Figure 2c", paper="cost 1, infeasible", expect=near(24.0, 1.0, 0, tolerance=1e-12))

@@ -393,7 +393,13 @@ def expected(function: Function, law: Law) -> tuple[Ball, float]:
     """Return E f of a law, and the allowance for what was cut from it."""
     table = function.at(law.low + np.arange(len(law.mass)))
     got = Ball(law.mass, law.mass * law.error * (1 + 2.0**-16)) * table
-    return got.sum(), 2 * law.cut * function.size
+    return got.sum(), _times(2 * law.cut, function.size)
+
+
+def _times(part: float, size: float) -> float:
+    """Return part·size for an allowance: a product that underflows is not nothing."""
+    product = part * size
+    return product + TINY * (part > 0 and size > 0 and product < NORMAL)
 
 
 class CrowdLoads:
@@ -471,13 +477,13 @@ class CrowdLoads:
             else:
                 seen = Ball(np.full(len(self._number), mean.mid), np.full(len(self._number), mean.rad))
                 ball = each.at_mean(low, seen - self._used[:, cell])
-                found.append((ball, cut * each.far_from(low)))
+                found.append((ball, _times(cut, each.far_from(low))))
         for each, is_bent in zip(totals, bent[len(functions) :], strict=True):
             if is_bent and law is not None:
                 spent.append(expected(each, law))
             else:
                 ball = each.at_mean(low, Ball(mean.mid.reshape(1), mean.rad.reshape(1)))
-                spent.append((ball[0], cut * each.far_from(low)))
+                spent.append((ball[0], _times(cut, each.far_from(low))))
         return found, spent
 
     def _parts(self, cell: int) -> tuple[int, Array]:
@@ -508,9 +514,9 @@ class CrowdLoads:
         def without(function: Function) -> tuple[Ball, float]:
             below = _horner(_moments(function, law, terms, forwards=True), -p)
             above = _horner(_moments(function, law, terms, forwards=False), q)
-            rest = _remainder(terms, least) * function.kinks * (1 + 2.0**-20)
+            rest = _times(_remainder(terms, least) * (1 + 2.0**-20), function.kinks)
             ball = Ball(np.where(near, above.mid, below.mid), np.where(near, above.rad, below.rad) + rest)
-            return ball, 2 * (terms + 1) * law.cut * function.size
+            return ball, _times(2 * (terms + 1) * law.cut, function.size)
 
         return without
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from math import ceil, log2
+from math import ceil, comb, log2, prod
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -25,7 +25,7 @@ from cmpg.proof.claim import AgentTables, Claim, ClaimError, CountingTables, Joi
 from cmpg.proof.infeasible import InfeasibilityClaim, exact_bounds
 from cmpg.proof.recommendations import CorrelatedClaim, RotaClaim, judge_recommendation_exactly
 from cmpg.proof.rounding import Array, Csr
-from cmpg.proof.verdict import Feasibility, judge_exactly
+from cmpg.proof.verdict import Feasibility, judge_exactly, nearest
 
 AnyClaim = Claim | RotaClaim | CorrelatedClaim
 
@@ -40,6 +40,12 @@ DISCOUNTED_PRECISION = 256
 
 MAX_DIGITS = 9
 """The digits of a whole number in a proof file."""
+
+MAX_RATIONAL_DIGITS = 4300
+"""The digits above and below the line of a rational in a proof file: what Python reads by itself."""
+
+MAX_ENTRIES = 50_000_000
+"""A table with more entries than this is not made, whatever the sizes at the top of a file say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,7 +396,7 @@ def read(source: str | Path | TextIO) -> ProofFile:
         A word, a number or an entry that the specification does not allow, with its line where one is to blame.
     """
     if isinstance(source, (str, Path)):
-        with open(source, encoding="ascii", errors="replace") as file:
+        with open(source, encoding="ascii", errors="replace", newline="\n") as file:
             return read(file)
     lines = _Lines(source)
     lines.header("cmpg-proof", "1")
@@ -399,7 +405,7 @@ def read(source: str | Path | TextIO) -> ProofFile:
     sizes: dict[str, Any] = {}
     for name in (*_HEADERS[form], *(["modes"] if kind == "rota" else [])):
         timed = (form, name) == ("joint", "horizon") and kind != "infeasible"
-        sizes[name] = lines.length_of_time(sizes) if timed else lines.sizes(name)
+        sizes[name] = lines.length_of_time(sizes) if timed else lines.sizes(name, several=name in _LISTS[form])
     if min((size for name in _POSITIVE & set(sizes) for size in sizes[name]), default=0) < 1:
         raise lines.error("sizes of at least 1 are required")
     facts = _Facts(lines, form, kind, len(sizes["actions"]))
@@ -462,7 +468,7 @@ def check_file(proof: ProofFile) -> FileVerdict:
     """Check what a proof file claims in rationals, or raise `TooLarge`."""
     if isinstance(proof.claim, InfeasibilityClaim):
         least, limit = exact_bounds(proof.claim)
-        spent = f"every policy spends at least {float(least):.9g} of a weighted budget of {float(limit):.9g}"
+        spent = f"every policy spends at least {nearest(least):.9g} of a weighted budget of {nearest(limit):.9g}"
         return FileVerdict(least > limit, f"no policy is feasible: {spent}" if least > limit else f"{spent}: no proof")
     known = isinstance(proof.claim, Claim)
     found = judge_exactly(proof.claim) if known else judge_recommendation_exactly(proof.claim)  # type: ignore[arg-type]
@@ -479,7 +485,7 @@ def check_file(proof: ProofFile) -> FileVerdict:
     proved = kept and gain < np.inf and Fraction(gain) <= proof.epsilon
     return FileVerdict(
         proved,
-        f"{what[_kind(proof.claim)]} {met}; no agent gains more than {gain:.3g}; claimed {float(proof.epsilon):.3g}",
+        f"{what[_kind(proof.claim)]} {met}; no agent gains more than {gain:.3g}; claimed {nearest(proof.epsilon):.3g}",
     )
 
 
@@ -488,6 +494,7 @@ _HEADERS = {
     "local": ("states", "actions", "agents", "payoffs", "horizon", "resources", "curves", "constraints"),
     "counting": ("agents", "actions", "states", "horizon", "classes", "constraints"),
 }
+_LISTS = {"joint": {"actions"}, "local": {"states", "actions", "agents", "payoffs"}, "counting": set()}
 _POSITIVE = {"actions", "states", "horizon", "modes"}
 
 # How many indices a fact has, `*` behind those for which a star may stand, and what follows them.
@@ -548,7 +555,9 @@ class _Lines:
         """Return the next line, or None at the end of the file."""
         for line in self._source:
             self.number += 1
-            words = line.split()
+            # Lines end with a line feed, words with a space, and nothing else ends either: two readers of one file
+            # must not see a fact where the other sees a comment.
+            words = [word for word in line.rstrip("\n").split(" ") if word]
             if words and not words[0].startswith("#"):
                 return words
         return None
@@ -564,8 +573,8 @@ class _Lines:
             raise self.error(f"`{word} {' | '.join(allowed)}` is required")
         return words[1]
 
-    def sizes(self, word: str) -> list[Any]:
-        """Read a line of a word and whole numbers; of `classes`, boundaries or None."""
+    def sizes(self, word: str, *, several: bool) -> list[Any]:
+        """Read a line of a word and a whole number, or several; of `classes`, boundaries or None."""
         words = self.next()
         if words is None or len(words) < 2 or words[0] != word:
             raise self.error(f"`{word}` and its numbers are required")
@@ -573,6 +582,8 @@ class _Lines:
             if words[1] not in ("largest", "every") or (words[1] == "every" and len(words) > 2):
                 raise self.error("`classes largest …` or `classes every` is required")
             return [None] if words[1] == "every" else [self.whole(each) for each in words[2:]]
+        if len(words) > 2 and not several:
+            raise self.error(f"`{word}` and one number are required; there are {len(words) - 1}")
         return [self.whole(each) for each in words[1:]]
 
     def length_of_time(self, sizes: dict[str, Any]) -> list[int]:
@@ -595,8 +606,10 @@ class _Lines:
         """Read p or p/q."""
         above, slash, below = word.removeprefix("-").partition("/")
         digits = (above, below) if slash else (above,)
-        if not all(part.isascii() and part.isdigit() for part in digits) or (slash and not int(below)):
+        if not all(part.isascii() and part.isdigit() for part in digits) or (slash and not below.strip("0")):
             raise self.error(f"{word[:20]!r} is no rational p or p/q")
+        if max(map(len, digits)) > MAX_RATIONAL_DIGITS:
+            raise self.error(f"{word[:20]}… has more than {MAX_RATIONAL_DIGITS} digits above or below its line")
         return Fraction(word)
 
 
@@ -648,6 +661,7 @@ class _Facts:
 
     def table(self, word: str, shape: tuple[int, ...], prefix: tuple[int, ...] = (), *, whole: bool = False) -> Array:
         """Return the numbers of a word, zero where none is given; with `whole`, none may be missing."""
+        _require_size(word, shape)
         found, given = np.full(shape, Fraction(0), dtype=object), np.zeros(shape, dtype=bool)
         for where, what in self.take(word, prefix):
             self._set(found, given, word, where, what)
@@ -667,6 +681,7 @@ class _Facts:
         self, word: str, shape: tuple[int, ...], columns: int, prefix: tuple[int, ...] = ()
     ) -> tuple[Csr, ...]:
         """Return rows of probabilities, or of resources that are used, as a matrix [S·A…, columns] for each step."""
+        _require_size(word, shape)
         kept: list[Any] = [None]  # the rows themselves; the table has their numbers, and 0 where there is none
         numbers, given = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
         for where, what in self.take(word, prefix):
@@ -684,6 +699,7 @@ class _Facts:
 
     def policy(self, agent: int, shape: tuple[int, int, int], mode: tuple[int, ...] = ()) -> Array:
         """Return one agent's policy, of a mode if there are several."""
+        _require_size("policy", shape)
         found, given = np.full(shape, Fraction(0), dtype=object), np.zeros(shape[:2], dtype=bool)
         for where, row in self.take("policy", (*mode, agent)):
             _require_distribution("policy", row)
@@ -742,9 +758,15 @@ def _tail(lines: _Lines, kind: str, words: list[str]) -> Any:
     return pairs
 
 
+def _require_size(word: str, shape: tuple[int, ...]) -> None:
+    if prod(shape) > MAX_ENTRIES:
+        raise ClaimError(f"{word} would have {prod(shape):,} entries, by the sizes; {MAX_ENTRIES:,} are allowed.")
+
+
 def _require_distribution(word: str, row: list[Fraction]) -> None:
     if min(row) < 0 or sum(row) != 1:
-        raise ClaimError(f"{word} has a row that is no probability distribution: it sums to {float(sum(row))!r}.")
+        total = nearest(sum(row, Fraction(0)))
+        raise ClaimError(f"{word} has a row that is no probability distribution: it sums to {total!r}.")
 
 
 def _matrix(rows: list[Any], columns: int, word: str) -> Csr:
@@ -801,6 +823,7 @@ def _read_local(facts: _Facts, sizes: dict[str, Any], steps: int, constraints: i
     curves.append([Fraction(0)] * (agents + 1))  # where nothing is said
 
     def curved(word: str, shape: tuple[int, ...]) -> Array:
+        _require_size(word, (*shape, agents + 1))
         chosen, given = np.full(shape, num_curves), np.zeros(shape, dtype=bool)
         for where, curve in facts.take(word):
             if curve >= num_curves:
@@ -835,8 +858,8 @@ def _read_counting(facts: _Facts, sizes: dict[str, Any], steps: int, constraints
     boundaries = None if sizes["classes"] == [None] else tuple(sizes["classes"])
     if boundaries is not None and list(boundaries) != sorted(boundaries):
         raise ClaimError("the boundaries of classes must not descend.")
-    every = sum(sum(each) == agents for each in product(range(agents + 1), repeat=actions)) if boundaries is None else 0
-    classes = every if boundaries is None else len(boundaries) + 1
+    _require_size("reward", (steps, states, actions, agents + 1))
+    classes = comb(agents + actions - 1, agents) if boundaries is None else len(boundaries) + 1
     tables = CountingTables(
         initial=facts.initial(states),
         transition=tuple(map(_dense, facts.matrices("transition", (steps, states, classes), states))),

@@ -451,8 +451,10 @@ class _CorrelatedGame:
                 ahead = [self._best(step, s, agent, prices, ahead, Fraction(1)) for s in range(self.states)]
             return total + self._from_start(ahead)
         discount = exact(claim.discount)
-        near = _Recommended(_in_floats(claim)).likely_best(agent)
-        values = [Fraction(float(each)) for each in near]
+        with np.errstate(all="ignore"):
+            near = _Recommended(_in_floats(claim)).likely_best(agent)
+        # Any v proves something; where floats overflow, zero does.
+        values = [Fraction(float(each)) if np.isfinite(each) else Fraction(0) for each in near]
         after = [self._best(0, s, agent, prices, values, discount) for s in range(self.states)]
         residual = max(max(new - old for new, old in zip(after, values, strict=True)), Fraction(0))
         return total + self._from_start(values) + residual / (1 - discount)

@@ -82,9 +82,9 @@ def exact_findings(found: ExactlyChecked, thresholds: Array) -> Findings:
     return Findings(
         feasibility=Feasibility.PROVEN if met else Feasibility.VIOLATED,
         gains=np.array([np.inf if gain is None else rounded_up(gain) for gain in found.gains]),
-        values=np.array([_nearest(value) for value in found.values]),
+        values=np.array([nearest(value) for value in found.values]),
         bounds=np.array([np.inf if bound is None else rounded_up(bound) for bound in found.bounds]),
-        costs=np.array([_nearest(cost) for cost in found.costs]),
+        costs=np.array([nearest(cost) for cost in found.costs]),
         rounding=np.zeros(len(found.values)),
         excess=np.array([rounded_up(max(each, Fraction(0))) for each in over]),
         rescaled=found.rescaled,
@@ -153,15 +153,16 @@ def costs_proved(claim: Claim) -> bool:
 
 def rounded_up(number: Fraction) -> float:
     """Return the least float that is at least this; infinity beyond all of them."""
-    nearest = _nearest(number)
-    if nearest == -np.inf:
+    near = nearest(number)
+    if near == -np.inf:
         return float(-np.finfo(np.float64).max)
-    if nearest == np.inf or Fraction(nearest) >= number:
-        return nearest
-    return float(np.nextafter(nearest, np.inf))
+    if near == np.inf or Fraction(near) >= number:
+        return near
+    return float(np.nextafter(near, np.inf))
 
 
-def _nearest(number: Fraction) -> float:
+def nearest(number: Fraction) -> float:
+    """Return the nearest float; infinite beyond all of them."""
     try:
         return float(number)
     except OverflowError:

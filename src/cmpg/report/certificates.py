@@ -52,6 +52,12 @@ def certificate_summary(certificate: Certificate) -> Summary:
         covers += (
             f"; every model whose transition is within {certificate.model_error:g} of each entry (worst case shown)"
         )
+    if (tail := certificate.tail) is not None:
+        cost = f" and costs at most {float(tail.most_costs.max()):.2g}" if len(tail.most_costs) else ""
+        covers += (
+            f"; deviations of any length: values and costs are of {counted(tail.steps, 'step')}, what follows them is "
+            f"worth at most {float(tail.values.max()):.2g}{cost}, which the proof includes"
+        )
     if certificate.worst_case_gains is not None:
         raised = float(certificate.worst_case_gains.max())
         covers += (

@@ -43,7 +43,7 @@ Every method starts from the same random feasible policy, and one judge looks at
 - **Iterates infeasible.** How many of them broke a threshold.
 - **Welfare, potential gained.** The sum of the agents' values, and by how much the potential rose from the start. A
   policy that breaks the thresholds can have more of both. *none* where the game has no potential.
-- **Seconds.** Wall-clock time of that method. Only ours includes a proof of the answer.
+- **Seconds.** CPU time of that method. Only ours includes a proof of the answer.
 
 The gradient methods take steps in units of their gradients. Their settings were chosen from a grid over these games,
 one setting for all of them. The primal-dual gradient may return its last feasible iterate. The dual maximises its

@@ -21,7 +21,7 @@ from cmpg.report.certificates import MAX_PRICES, certificate_tables
 from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, shown_of, significant
 
 if TYPE_CHECKING:
-    from cmpg.duality.dual_function import DualityReport
+    from cmpg.duality.analysis import DualityReport
     from cmpg.equilibrium.starts.start import Start
     from cmpg.games.names import Legend
     from cmpg.games.potential.check import PotentialCheck
@@ -214,7 +214,7 @@ def _potential(check: PotentialCheck) -> Summary:
 
 
 def duality_summary(report: DualityReport) -> Summary:
-    """Say whether P* = D*, with the bounds, λ*, and the policies that the dual may return."""
+    """Say whether P* = D*, with the bounds, λ*, and the policies that the dual may return, if they are listed."""
     bounds = Table(
         ("", "at least", "at most"),
         (
@@ -233,7 +233,7 @@ def duality_summary(report: DualityReport) -> Summary:
         ),
         shown_of(range(min(len(found), MAX_ROWS)), len(found), "first"),
     )
-    parts = (bounds, Table(("constraint", "price λ*"), rows), returned)
+    parts = (bounds, Table(("constraint", "price λ*"), rows), *([returned] if found else []))
     return Summary(report.strong_duality.name, f"{report.strong_duality.value}.", parts)
 
 

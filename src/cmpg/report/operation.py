@@ -11,7 +11,7 @@ import numpy as np
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result
 from cmpg.games.game import Game
-from cmpg.operation.day import ComparedDay
+from cmpg.operation.day import ComparedDay, OperatedDay
 from cmpg.operation.plans import AgentChange, Replan
 from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, largest, shown_of, significant
 
@@ -135,15 +135,7 @@ def operated_summary(days: Sequence[ComparedDay]) -> Summary:
     word = "CERTIFIED" if certified else "NOT CERTIFIED"
     share = "all" if certified else "not all"
     sentence = f"{counted(len(days), 'day')} with {counted(plans, 'plan')}, {share} of them certified."
-    parts: list[str | Table] = [_days_table(days), _means_table(days)]
-    seconds = np.array([each for day in days for each in day.operated.seconds])
-    agents = [plan.result.certificate.values.size for day in days for plan in day.operated.plans]
-    if len(seconds):
-        median, most = np.median(seconds), seconds.max()
-        parts.append(
-            f"a plan took {1e3 * median:.3g} ms of CPU time at the median and {1e3 * most:.3g} ms at most, for "
-            f"{np.median(agents):.0f} agents at the median and {max(agents)} at most"
-        )
+    parts: list[str | Table] = [_days_table(days), _means_table(days), *_times([day.operated for day in days])]
     if waited := sum(len(day.operated.waited) for day in days):
         parts.append(f"{counted(waited, 'newcomer')} waited, because there was no plan within the budget at first")
     parts.append(
@@ -151,6 +143,45 @@ def operated_summary(days: Sequence[ComparedDay]) -> Summary:
         "at most its threshold; single days may exceed it."
     )
     return Summary(word, sentence, tuple(parts), good=certified)
+
+
+def _times(days: Sequence[OperatedDay]) -> list[str]:
+    """Say how long plans took, if there are any."""
+    seconds = np.array([each for day in days for each in day.seconds])
+    agents = [plan.result.certificate.values.size for day in days for plan in day.plans]
+    if not len(seconds):
+        return []
+    return [
+        f"a plan took {1e3 * np.median(seconds):.3g} ms of CPU time at the median and {1e3 * seconds.max():.3g} ms at "
+        f"most, for {np.median(agents):.0f} agents at the median and {max(agents)} at most"
+    ]
+
+
+def tasks_summary(done: OperatedDay, completed: Sequence[int]) -> Summary:
+    """Show a fleet that was operated with lifelong tasks: what each robot completed, and the cost."""
+    word, share = ("CERTIFIED", "all") if done.certified else ("NOT CERTIFIED", "not all")
+    sentence = (
+        f"{counted(sum(completed), 'task')} completed, with {counted(len(done.plans), 'plan')}, {share} of them "
+        "certified."
+    )
+    rows = [(name, str(count)) for name, count in zip(done.values, completed, strict=True)]
+    shown = largest(np.array(completed, dtype=np.float64), MAX_ROWS)
+    table = Table(("robot", "tasks completed"), tuple(rows[i] for i in shown), shown_of(shown, len(rows), "robots"))
+    cost = f"cost {_several(done.costs)}; at most {_several(done.thresholds)} is expected, and one run may exceed it"
+    covers = "The certificate of each plan is about the rest of the run with the goals that are known then."
+    return Summary(word, sentence, (table, cost, *_times([done]), covers), good=done.certified)
+
+
+def tasks_record(done: OperatedDay, completed: Sequence[int]) -> dict[str, Any]:
+    """Return the same in words that JSON knows, but for arrays."""
+    return {
+        "certified": done.certified,
+        "completed": dict(zip(done.values, completed, strict=True)),
+        "plans": len(done.plans),
+        "costs": done.costs,
+        "thresholds": done.thresholds,
+        "cpu_seconds": list(done.seconds),
+    }
 
 
 def _days_table(days: Sequence[ComparedDay]) -> Table:

@@ -32,6 +32,7 @@ from cmpg.files.containers import write_atomically
 from cmpg.files.games import form_of
 from cmpg.files.run_folder import FinishedRun, game_of, load_run, save_run
 from cmpg.games.claims import claim_of
+from cmpg.games.risk import cost_law, num_law_states
 from cmpg.proof.claim import ClaimError
 from cmpg.proof.format import write as write_proof
 from cmpg.proof.script import stand_alone
@@ -268,7 +269,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "budget": None if found is None or not len(run.game.thresholds) else _budget(run, found, sensitivity, gallery),
     }
     # The decision first; how it was found is for those who check it.
-    names = {"policy": "Policy", "result": "Result", "budget": "Budget", "course": "Course", "proof": "Proof"}
+    names = {"policy": "Policy", "result": "Result", "budget": "Budget", "course": "Progress", "proof": "Proof"}
     course = context["course"]
     has_course = course is not None and bool(
         course["charts"] or course["search_charts"] or context["equilibria_charts"]
@@ -289,7 +290,7 @@ def _certify_command(folder: Path, result: Result) -> str:
 
 def _learned(run: LearnedRun) -> dict[str, Any]:
     """Everything that the template names, for a learning run: no claim to check by hand, but a table of seeds."""
-    from cmpg.files.learning_folder import RECORDS
+    from cmpg.files.learning_folder import RECORDS  # on use, with the page: they bring learners
     from cmpg.report.learning_page import learning_context
 
     context, groups = learning_context(run)
@@ -300,7 +301,7 @@ def _learned(run: LearnedRun) -> dict[str, Any]:
 
 def _swept(found: Sweep) -> dict[str, Any]:
     """Everything that the template names, for a sweep: curves, and a table of runs."""
-    from cmpg.report.sweep_page import sweep_context
+    from cmpg.report.sweep_page import sweep_context  # on use: pages of one run need no sweeps
 
     context, groups = sweep_context(found)
     path = None if found.folder is None else found.folder / "results.csv"
@@ -502,8 +503,6 @@ def _budget(run: FinishedRun, found: Incumbent, sensitivity: Sensitivity | None,
 
 def law_charts(run: FinishedRun, found: Incumbent) -> list[Chart]:
     """Return the distribution of each cost that has one (`cost_law`); none where it takes too many states or sums."""
-    from cmpg.games.risk import cost_law, num_law_states
-
     if not 0 < num_law_states(run.game) <= MAX_LAW_STATES:
         return []
     charts = []

@@ -353,7 +353,7 @@ def outcomes_table(result: Result) -> Table | None:
     titles = [title for title in rows[0] if title != "value"]
     if len(titles) < 2:
         return None
-    body = [(row[titles[0]], *(_told(row[title]) for title in titles[1:])) for row in rows]
+    body = [(row[titles[0]], *(_number_cell(row[title]) for title in titles[1:])) for row in rows]
     return Table(tuple(titles), tuple(body))
 
 
@@ -411,7 +411,7 @@ class Itinerary:
         return states
 
 
-def _told(number: float | None) -> Cell:
+def _number_cell(number: float | None) -> Cell:
     whole = isinstance(number, int)
     return "–" if number is None else Number(number, str(number)) if whole else fixed(number, 3)
 
@@ -631,7 +631,7 @@ def _ways(game: Game, position: Position, result: Result, most: int | None) -> T
     rows: list[tuple[Cell, ...]] = []
     for i in shown:
         steps = Itinerary(position.induced_cmdp(i), position.policy[i]).likely()
-        numbers = [_told(outcomes[i][title]) for title in titles]
+        numbers = [_number_cell(outcomes[i][title]) for title in titles]
         rows.append((names.agent(i), *numbers, _in_words(game, i, steps)))
     note = shown_of(shown, game.num_agents, f"{legend.agent}s; --all shows every one")
     return Table((legend.agent, *titles, "likeliest way"), tuple(rows), note)

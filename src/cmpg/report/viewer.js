@@ -152,7 +152,7 @@ function startViewer(view, find, first = view.first || 0) {
       parts.push(`<text x="${x}" y="${y + 1.1}" font-size="3.1" text-anchor="middle">${i + 1}</text>`);
     });
     const name = (e) => `${view.links[e][0] + 1}→${view.links[e][1] + 1}`;
-    const top = order[order.length - 1], busiest = used.size ? `busiest: ${name(top)}, ${chance(used.get(top))} ${escape(view.words.agent)}s` : "nobody is on the way";
+    const top = order[order.length - 1], busiest = used.size ? `busiest: ${name(top)}, ${chance(used.get(top))} ${escape(view.words.agent)}s` : "no link is in use";
     const words = ends
       ? (uses.length ? uses.map(([e, p]) => `${name(e)} ${chance(p)}`).join("; ") : "uses no link at this step") + "<br>dashed ring: origin; ring: destination"
       : [busiest, careful.size ? `protected: ${view.protected.map((e) => `${name(e)} ${chance(used.get(e) || 0)}`).join("; ")} (each can carry ${view.limit})` : "no link is protected"].join("<br>");

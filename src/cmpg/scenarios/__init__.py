@@ -216,7 +216,7 @@ def plugin_scenario(plugin: Plugin) -> Scenario:
 
 def _others() -> dict[str, Plugin]:
     """Look for scenarios of other packages; only where a name is not one of the library's own."""
-    from cmpg import plugins
+    from cmpg import plugins  # on use: it reads the entry points of all packages
 
     return plugins.plugins(plugins.SCENARIOS)
 

@@ -77,7 +77,7 @@ def drawing_of(origin: Origin) -> Drawing | None:
 
 
 def _grid_drawing(options: Mapping[str, Any]) -> GridDrawing:
-    from cmpg.scenarios.paper import MOVES
+    from cmpg.scenarios.paper import MOVES  # on use, as below: a drawing needs one scenario, and pages need none
 
     width, height = int(options["width"]), int(options["height"])
     marks = [Mark(tuple(cell), f"{reward:+g}") for cell, reward in options["cell_rewards"].items()]

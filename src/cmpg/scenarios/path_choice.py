@@ -167,7 +167,7 @@ def static_routing_game(
     for origin, destination in ends:
         names.append(f"{origin} to {destination}, platoon {seen[origin, destination]}")
         seen[origin, destination] += 1
-    ways = {pair: tuple(_told(city.network, path) for path in paths[pair]) for pair in counts}
+    ways = {pair: tuple(_path_text(city.network, path) for path in paths[pair]) for pair in counts}
     return LocalGame(
         agents=tuple(kinds[pair] for pair in ends),
         delay=link_delays(city.network, loads * vehicles),
@@ -236,5 +236,5 @@ def _translation(
     )
 
 
-def _told(network: Network, path: tuple[int, ...]) -> str:
+def _path_text(network: Network, path: tuple[int, ...]) -> str:
     return "→".join([str(network.links[path[0]].tail), *(str(network.links[e].head) for e in path)])

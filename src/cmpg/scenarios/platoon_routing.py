@@ -272,7 +272,7 @@ def routing(
     drawn = {"num_agents": num_agents, "seed": seed, "horizon": horizon}
     options: dict[str, Any] = {"network": network, "trips": trips, "nodes": nodes, **drawn}
     if mode == "static":
-        from cmpg.scenarios.path_choice import static_city, static_routing_game
+        from cmpg.scenarios.path_choice import static_city, static_routing_game  # a circle: it builds on this file
 
         all_traffic = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
         return static_routing_game(

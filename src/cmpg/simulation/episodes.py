@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, generator
-from cmpg.errors import SimulatorError, UnsupportedError
+from cmpg.errors import SimulatorError, UnsupportedError, explains_keywords
 from cmpg.games.devices import Device, device_values
 from cmpg.games.game import Game, Names, Playable, SharedResources, Stepped, Stepper
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.play import player_of
 from cmpg.policy import JointPolicy, check_is_policy
 from cmpg.summaries import (
@@ -300,8 +301,9 @@ def _comparison(
     return Table((kind, *(name for name, _ in more), "claimed", "seen", f"± at {confidence:.0%}", ""), tuple(body))
 
 
+@explains_keywords()
 def simulate(
-    game: Game,
+    game: Game | DiscountedLocalGame,
     policy: JointPolicy | Device,
     episodes: int,
     *,
@@ -314,7 +316,8 @@ def simulate(
     Parameters
     ----------
     game
-        Of any form. A class of your own needs `stepper()` (`cmpg.games.Playable`).
+        Of any form. A class of your own needs `stepper()` (`cmpg.games.Playable`). Of a discounted local game the steps
+        of the policy are played.
     policy
         One table per agent; or a device, a `Rota` or a `CorrelatedPolicy`, which all agents obey.
     episodes
@@ -342,6 +345,10 @@ def simulate(
     if not 2 <= episodes < 2**53 or episodes != int(episodes):
         raise SimulatorError(f"episodes is {episodes}; a whole number of at least 2 is required.")
     deviations(confidence)
+    if isinstance(game, DiscountedLocalGame):
+        if not isinstance(policy, JointPolicy):
+            raise UnsupportedError("DiscountedLocalGame", "has no devices", "Pass a JointPolicy.")
+        game = game.truncated(game.steps_of(policy))
     began = time.perf_counter()
     walk = _Walk(game, policy, int(episodes))
     means = _Moments(game.num_agents)

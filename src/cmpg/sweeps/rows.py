@@ -99,7 +99,7 @@ class Sweep:
 
 def results_table(found: Sweep) -> str:
     """Return all rows as CSV; numbers have all their digits, and what is not known is left empty."""
-    from cmpg.sweeps.worth import worth_of_options
+    from cmpg.sweeps.worth import worth_of_options  # a circle: it reads rows
 
     text = io.StringIO()
     writer = csv.writer(text)

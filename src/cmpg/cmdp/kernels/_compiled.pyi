@@ -5,6 +5,7 @@ from typing import Any
 from cmpg.arrays import FloatArray, IntArray
 
 INTERFACE: int  # a digest of this file, as it was when the module was built
+HEADERS: int  # and of the headers beside it
 
 def process(
     sizes: tuple[int, int, int, int, int],

@@ -66,13 +66,14 @@ void release_arrays(Arrays *arrays)
         PyBuffer_Release(&arrays->held[--arrays->count]);
 }
 
-PyObject *module_with(struct PyModuleDef *definition, PyMethodDef **files, long interface)
+PyObject *module_with(struct PyModuleDef *definition, PyMethodDef **files, long interface, long headers)
 {
     PyObject *module = PyModule_Create(definition);
     int failed = module == NULL;
     for (; !failed && *files != NULL; files++)
         failed = PyModule_AddFunctions(module, *files) < 0;
-    if (!failed && PyModule_AddIntConstant(module, "INTERFACE", interface) == 0)
+    if (!failed && PyModule_AddIntConstant(module, "INTERFACE", interface) == 0 &&
+        PyModule_AddIntConstant(module, "HEADERS", headers) == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

@@ -15,7 +15,7 @@ typedef struct {
 } Arrays;
 
 /* The data of a contiguous buffer of float64 ('d'), int64 ('q'), int32 ('i'), int16 ('h') or int8 ('b'), and its
-   number of entries in *length where that is asked for. NULL, with an exception, where it is something else. */
+   number of entries in *length where that is wanted. NULL, with an exception, where it is something else. */
 void *array_of(Arrays *arrays, PyObject *object, char kind, int writable, const char *name, Py_ssize_t *length);
 
 /* The same, and it must have so many entries. */
@@ -23,8 +23,16 @@ void *array_with(Arrays *arrays, PyObject *object, char kind, int writable, cons
 
 void release_arrays(Arrays *arrays);
 
-/* The module of an extension: the methods of its files, of which the last is NULL, and the constant INTERFACE. */
-PyObject *module_with(struct PyModuleDef *definition, PyMethodDef **files, long interface);
+/* The module of an extension: the methods of its files, and what it was built from; see choice.py. */
+#define KERNEL_MODULE(...)                                                                                             \
+    PyMODINIT_FUNC PyInit__compiled(void)                                                                              \
+    {                                                                                                                  \
+        static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_compiled", .m_size = -1};           \
+        PyMethodDef *files[] = {__VA_ARGS__, NULL};                                                                    \
+        return module_with(&definition, files, INTERFACE, HEADERS);                                                    \
+    }
+
+PyObject *module_with(struct PyModuleDef *definition, PyMethodDef **files, long interface, long headers);
 
 /* A loop that runs without the interpreter's lock asks `must_stop` at every turn. */
 typedef enum { GO_ON = 0, OUT_OF_TIME = 1, INTERRUPTED = 2 } Stop;

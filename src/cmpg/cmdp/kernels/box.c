@@ -118,7 +118,7 @@ static void back_up_filled(const Process *process, int32_t step, int32_t state, 
         apart[l] += entry_of(&process->table[l], step, state, action);
 }
 
-int optimistic_step(const Process *process, const Box *box, const Plan *plan, int32_t step, Scratch *scratch)
+void optimistic_step(const Process *process, const Box *box, const Plan *plan, int32_t step, Scratch *scratch)
 {
     const int32_t states = process->states, actions = process->actions, tables = process->tables;
     const Rule *rule = &plan->rule;
@@ -138,23 +138,19 @@ int optimistic_step(const Process *process, const Box *box, const Plan *plan, in
         const int32_t count = tied_actions(rule, worth, actions, scratch->tied);
         int32_t action = scratch->tied[0];
         if (count > 1) {
-            if (plan->ask && plan->noise == NULL)
-                return -1;
             for (int32_t i = 0; i < count; i++) {
                 const int32_t a = scratch->tied[i];
                 fill(box, row_of(box, process, step, s, a), scratch->order, states, scratch->filled);
                 back_up_filled(process, step, s, a, scratch->filled, ahead, scratch->apart);
                 scratch->second[a] = weighed(rule->second, scratch->apart, tables);
             }
-            const double *noise = plan->noise == NULL ? NULL : plan->noise + s;
-            action = among_tied(rule, scratch->second, scratch->tied, count, noise, states);
+            action = among_tied(rule, scratch->second, scratch->tied, count, NULL, states);
         }
         plan->chosen[visit] = action;
         fill(box, row_of(box, process, step, s, action), scratch->order, states, own);
         back_up_filled(process, step, s, action, own, ahead, scratch->next + (Py_ssize_t)s * tables);
     }
     memcpy(plan->to_go, scratch->next, (size_t)states * (size_t)tables * sizeof(double));
-    return 0;
 }
 
 /* The greatest sum of stages [H or 1, S, A] over the kernels of the box: under a policy, or under the best one. */
@@ -199,7 +195,7 @@ static PyObject *greatest_sum_kernel(PyObject *module, PyObject *args)
             if (!last)
                 best_first(order, states, ahead, NULL, 0.0, order + states);
             for (int32_t s = 0; s < states; s++) {
-                double settled = 0.0;
+                double value = 0.0;
                 for (int32_t a = 0; a < actions; a++) {
                     const Py_ssize_t row = (Py_ssize_t)s * actions + a;
                     if (own != NULL && own[row] == 0.0)
@@ -208,11 +204,11 @@ static PyObject *greatest_sum_kernel(PyObject *module, PyObject *args)
                     if (!last)
                         worth += best_sum(&box, row_of(&box, process, step, s, a), order, ahead, states);
                     if (own != NULL)
-                        settled += own[row] * worth;
+                        value += own[row] * worth;
                     else
-                        settled = a == 0 || worth > settled ? worth : settled;
+                        value = a == 0 || worth > value ? worth : value;
                 }
-                here[s] = settled;
+                here[s] = value;
             }
             double *swap = ahead;
             ahead = here;

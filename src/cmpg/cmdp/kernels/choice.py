@@ -1,15 +1,15 @@
 """Which kernels run: the compiled ones where the package was built with them, or their plain NumPy twins.
 
 The environment variable CMPG_KERNELS chooses: `numpy`, or `compiled`, which is an error where there are none. It is
-read at every question, so that a test can compare both in one process.
+read at every call, so that a test can compare both in one process.
 
 A compiled kernel is an inner loop: it takes arrays and numbers, decides nothing that a twin would not decide, and knows
 no Python object while it runs. It gives the interpreter's lock away, and takes it back a few times a second to see
 whether Ctrl-C was pressed.
 
-A CMDP is packed once, and asked many times. Packing copies nothing: it holds the arrays, and checks that every index of
-a sparse transition leads to a state, so that no kernel reads beyond them. What kernels cannot read is left to the NumPy
-twins: discounted sums, and sizes that do not fit their 32-bit indices.
+A CMDP is packed once, and queried many times. Packing copies nothing: it holds the arrays, and checks that every index
+of a sparse transition leads to a state, so that no kernel reads beyond them. What kernels cannot read is left to the
+NumPy twins: discounted sums, and sizes that do not fit their 32-bit indices.
 """
 
 from __future__ import annotations
@@ -64,10 +64,13 @@ def _module(package: str) -> Any | None:
         found = importlib.import_module(f"{package}._compiled")
     except ImportError:
         return None
-    stub = Path(str(importlib.import_module(package).__file__)).with_name("_compiled.pyi")
-    # After a change of the sources an old extension can lie about: it was built for other calls than are made here.
-    if stub.exists() and zlib.crc32(stub.read_bytes()) != getattr(found, "INTERFACE", None):
-        return None
+    folder = Path(str(importlib.import_module(package).__file__)).parent
+    # After a change of the sources an old extension can lie about: it was built for other calls, or for other tables,
+    # than are made here. Headers are there in a checkout alone.
+    for constant, pattern in (("INTERFACE", "_compiled.pyi"), ("HEADERS", "*.h")):
+        sources = b"".join(path.read_bytes() for path in sorted(folder.glob(pattern)))
+        if sources and zlib.crc32(sources) & 0x7FFFFFFF != getattr(found, constant, None):
+            return None
     return found
 
 

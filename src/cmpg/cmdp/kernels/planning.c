@@ -76,9 +76,9 @@ static int plan_backwards(const Process *process, const Box *box, Plan *plan, in
     Stop stop = GO_ON;
     begin_without_lock(&watch, NO_DEADLINE);
     for (; step >= 0 && stop != INTERRUPTED; step--) {
-        const int waits = box == NULL ? plan_step(process, plan, step, scratch)
-                                      : optimistic_step(process, box, plan, step, scratch);
-        if (waits < 0)
+        if (box != NULL)
+            optimistic_step(process, box, plan, step, scratch);
+        else if (plan_step(process, plan, step, scratch) < 0)
             break;
         plan->noise = NULL; /* it was drawn for one step */
         stop = must_stop(&watch);

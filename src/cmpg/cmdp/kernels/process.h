@@ -241,6 +241,6 @@ typedef struct {
 int box_of(Box *box, Arrays *arrays, const Process *process, PyObject *tuple);
 
 /* Plan one step with the rows of the box that suit the plan best; as plan_step in planning.c. */
-int optimistic_step(const Process *process, const Box *box, const Plan *plan, int32_t step, Scratch *scratch);
+void optimistic_step(const Process *process, const Box *box, const Plan *plan, int32_t step, Scratch *scratch);
 
 #endif

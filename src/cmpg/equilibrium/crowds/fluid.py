@@ -27,7 +27,7 @@ from cmpg.equilibrium.crowds.laws import stack_of
 from cmpg.games.crowd.game import CrowdGame, LoadCurve
 
 MAX_KINKS = 64
-"""Curves with more kinks are read at so many points; the moves that follow read them as they are."""
+"""Curves with more kinks are read at this many points; the moves that follow read them as they are."""
 
 AIM = 0.97
 """The fluid is to spend this share of each threshold: what is left is for single agents."""
@@ -53,8 +53,8 @@ class Columns:
 
     def keys(self) -> list[tuple[int, bytes]]:
         """Return what tells columns apart: the kind, and what is used."""
-        told = np.round(np.column_stack([self.used, self.values]), 9)
-        return [(int(k), row.tobytes()) for k, row in zip(self.kind, told, strict=True)]
+        rounded = np.round(np.column_stack([self.used, self.values]), 9)
+        return [(int(k), row.tobytes()) for k, row in zip(self.kind, rounded, strict=True)]
 
 
 def columns_of(kinds: Kinds, kind: IntArray, actions: IntArray) -> Columns:
@@ -82,8 +82,9 @@ class Prices:
         """Read the curves of some cells."""
         self.constraints, count = game.num_constraints, len(cells)
         stacks = [[_thinned(curve) for curve in stack_of(game, int(cell))] for cell in cells]
-        firsts = np.array([[curve.slopes[0] for curve in stack] for stack in stacks]).reshape(count, -1)
-        self.floor = np.array([[curve.values[0] for curve in stack] for stack in stacks]).reshape(count, -1)
+        columns = 1 + self.constraints  # there may be no cell
+        firsts = np.array([[curve.slopes[0] for curve in stack] for stack in stacks]).reshape(count, columns)
+        self.floor = np.array([[curve.values[0] for curve in stack] for stack in stacks]).reshape(count, columns)
         self.slope = np.array([stack[0].slopes.min() for stack in stacks])  # of the delay, at least
         self.rises = firsts[:, 1:]
         self.extra = firsts[:, 0] - self.slope
@@ -109,6 +110,7 @@ class Prices:
         value, slope = self.extra * load, self.extra.copy()
         wide = spread[:, None]
         with np.errstate(all="ignore"):
+            # For a normal load N + 1 of deviation σ, E[(N + 1 − κ)⁺] = σ·(φ(z) + z·Φ(z)) with z = (load + 1 − κ)/σ.
             away = (load[:, None] + 1 - self.kinks[0]) / wide
             tail = ndtr(away)
             value = value + (
@@ -116,6 +118,7 @@ class Prices:
             ).sum(axis=1)
             slope = slope + (self.bends[0] * np.where(np.isfinite(away), tail, 0.0)).sum(axis=1)
             for j, price in enumerate(multipliers):
+                # One more user raises (N − κ)⁺ by one where N ≥ κ; 0.5 is the continuity correction of whole loads.
                 away = (load[:, None] + 0.5 - self.kinks[1 + j]) / wide
                 value = value + price * (self.bends[1 + j] * ndtr(away)).sum(axis=1)
                 slope = slope + price * (
@@ -138,11 +141,12 @@ class Prices:
         if simple.any():
             weight = self.top(multipliers)[simple]
             with np.errstate(all="ignore"):
+                # Φ⁻¹ has no value at 0 and 1; beyond these shares the load would be many σ from the kink.
                 share = np.clip(steep[simple] / weight, 1e-300, 1 - 1e-12)
             found[simple] = first[simple] - 0.5 + spread[simple] * ndtri(share)
         if not simple.all():
             low = np.where(np.isfinite(low), low, 0.0)
-            for _ in range(64):
+            for _ in range(64):  # bisection to the last bit: the steep part rises with the load
                 middle = (low + high) / 2
                 above = self.steep(middle, spread, multipliers)[0] > steep
                 low, high = np.where(above, low, middle), np.where(above, middle, high)
@@ -235,6 +239,7 @@ class Fluid:
     @property
     def deviation(self) -> FloatArray:
         """σ of the load of each cell that matters: [C]."""
+        # Loads are whole numbers: no law of theirs is narrower than half a user for the purpose of a price.
         return np.sqrt(np.maximum(self.numbers @ self.columns.variances[:, self.cells], 0.25))
 
     def solve(self, multipliers: FloatArray, *, tolerance: float, rounds: int = 40) -> FloatArray:
@@ -281,6 +286,7 @@ class Fluid:
         slope, width = self.prices.slope * agents / self.unit, spread / agents
         top = self.prices.top(multipliers) / self.unit
         counts = np.diff(np.r_[starts, len(kind)])[of]
+        # Variables of order one: y is a column's share of its kind, q a steep price. Both begin inside of their bounds.
         y = 0.9 * self.numbers[order] / members + 0.1 / counts
         q = np.full(len(top), 0.2) if self.steep is None else self.steep / self.unit
         ceiling = np.where(np.isfinite(top), 0.9999 * top, np.inf)
@@ -292,6 +298,7 @@ class Fluid:
 
         load = rates @ y
         gradient = worth + (slope * load + q * steep) @ rates
+        # Duals: ν of Σ y = 1 in each kind, just below the least gradient; so z = gradient − ν of y ≥ 0 is positive.
         z = np.maximum(gradient - (np.minimum.reduceat(gradient, starts) - 1e-2 * share[starts])[of], 1e-10)
         nu = np.minimum.reduceat(gradient, starts) - 1e-2 * share[starts]
         for _ in range(80):
@@ -299,6 +306,7 @@ class Fluid:
             wanted = self.prices.load(q * self.unit, spread, multipliers) / agents
             stiff = self.prices.steep(wanted * agents, spread, multipliers)[1] * agents / self.unit
             first = self.prices.kinks.min(axis=(0, 2)) / agents
+            # Nine σ below its first kink a cell is never reached, and its price would only be a singular row.
             active = steep & ~((load < first - 9 * width) & (q < 1e-9))
             stiff, rho = np.where(active, stiff, 0.0), np.where(active, wanted - load, 0.0)
             price = slope * load + np.where(steep, q, 0.0)
@@ -306,6 +314,7 @@ class Fluid:
             gap, dual = float(y @ z), gradient - nu[of] - z
             if gap < tolerance and np.abs(dual).max() < tolerance and np.abs(stiff * rho).max(initial=0.0) < 1e-6:
                 break
+            # Newton on y·z = μ: the barrier aims at 0.15 of the mean complementarity, and eliminating dz leaves y/z.
             mu, inverse = 0.15 * gap / len(y), y / z
             right = -(gradient - nu[of] - mu / y) + (stiff * rho) @ rates
             total, weight = slope + stiff, by_kind(inverse)
@@ -313,12 +322,17 @@ class Fluid:
             def projected(table: FloatArray, inverse: FloatArray = inverse, weight: FloatArray = weight) -> FloatArray:
                 return np.asarray(inverse * (table - (by_kind(inverse * table) / weight)[..., of]))
 
+            # Columns are many and cells few: what is left to solve is [C, C], by Woodbury's identity.
             middle = rates @ projected(rates).T  # [C, C]
-            move = np.linalg.solve(np.eye(len(slope)) + middle * total, rates @ projected(right))
+            try:
+                move = np.linalg.solve(np.eye(len(slope)) + middle * total, rates @ projected(right))
+            except np.linalg.LinAlgError:  # slopes of hundreds of powers of ten: whole numbers go on from here
+                break
             full = right - (total * move) @ rates
             dy, dnu = projected(full), -(by_kind(inverse * full) / weight)
             dz = (mu - z * dy) / y - z
             dq = stiff * (rates @ dy - rho)
+            # One step length for all, 0.99 of the way to the nearest bound.
             step = min(_longest(y, dy), _longest(z, dz), _longest(ceiling - q, -dq))
             y, nu, z = y + step * dy, nu + step * dnu, z + step * dz
             # A price may fall to nothing by itself, without holding up the rest.

@@ -32,6 +32,8 @@ def few_groups(fluid: Fluid) -> FloatArray:
     game, columns = fluid.game, fluid.columns
     agents, count = float(game.num_agents), game.num_kinds
     numbers = np.where(fluid.numbers > 1e-6 * game.numbers[columns.kind], fluid.numbers, 0.0)
+    lost = np.bincount(columns.kind, weights=numbers, minlength=count) == 0  # the fluid overflowed
+    numbers = np.where(lost[columns.kind], 1.0, numbers)
     numbers *= (game.numbers / np.bincount(columns.kind, weights=numbers, minlength=count))[columns.kind]
     kept = np.flatnonzero(numbers > 0)
     some = columns[kept]
@@ -54,8 +56,11 @@ def few_groups(fluid: Fluid) -> FloatArray:
     ]
     right = np.concatenate([load[used] / agents, variance[bends] * scale / agents, np.ones(count)])
     regret = (best[some.kind] - worth[kept]) / fluid.unit
+    price = (regret + 1e-5 * some.variances.sum(axis=1)) * members / agents
+    if not np.isfinite(price).all():
+        return np.asarray(numbers)
     found = linprog(
-        (regret + 1e-5 * some.variances.sum(axis=1)) * members / agents,
+        price,
         A_eq=sp.vstack(rows),
         b_eq=right,
         bounds=(0, None),
@@ -98,7 +103,7 @@ class Groups:
     ways: Ways
     tables: list[Any]  # G of [H, S] actions, or [H, S, A] probabilities
     laws: Laws
-    places: dict[tuple[int, bytes], int]
+    known: dict[tuple[int, bytes], int]
 
     @classmethod
     def of(cls, kinds: Kinds, columns: Columns, number: IntArray) -> Groups:
@@ -106,9 +111,9 @@ class Groups:
         some = np.flatnonzero(number > 0)
         columns, number = columns[some], number[some]
         ways = Ways(columns.used, columns.values, columns.costs)
-        places = {key: g for g, key in enumerate(columns.keys())}
+        known = {key: g for g, key in enumerate(columns.keys())}
         laws = Laws(kinds.game, number, columns.used)
-        return cls(kinds, columns.kind, number.copy(), ways, list(columns.actions), laws, places)
+        return cls(kinds, columns.kind, number.copy(), ways, list(columns.actions), laws, known)
 
     @property
     def live(self) -> IntArray:
@@ -136,11 +141,11 @@ class Groups:
         if self.laws.stale:
             self.laws = Laws(self.kinds.game, self.number, self.ways.used)
 
-    def place(self, found: Columns, table: Any) -> int:
+    def group_of(self, found: Columns, table: Any) -> int:
         """Return the group of one column, made if it is not there."""
         key = found.keys()[0]
-        if key not in self.places:
-            self.places[key] = len(self.number)
+        if key not in self.known:
+            self.known[key] = len(self.number)
             self.kind = np.append(self.kind, found.kind)
             self.number = np.append(self.number, 0)
             before = self.ways
@@ -150,10 +155,10 @@ class Groups:
                 np.concatenate([before.costs, found.costs]),
             )
             self.tables.append(table)
-        return self.places[key]
+        return self.known[key]
 
     def move(self, multipliers: FloatArray, *, tolerance: float, most: int) -> tuple[float, int]:
-        """Let groups move at common multipliers until nobody gains more than `tolerance`, or `most` moves are made.
+        """Let groups move at common multipliers until no agent gains more than `tolerance`, or `most` moves are made.
 
         Returns
         -------
@@ -175,7 +180,7 @@ class Groups:
                 return largest, moves
             source = int(live[best])
             found = columns_of(self.kinds, self.kind[source : source + 1], plans.actions[best : best + 1])
-            target = self.place(found, plans.actions[best])
+            target = self.group_of(found, plans.actions[best])
             if target == source or not self._batch(source, target, largest, multipliers):
                 return largest, moves
         return largest, most
@@ -185,7 +190,9 @@ class Groups:
         change = self.ways.used[target] - self.ways.used[source]
         bent = float((change * change) @ self.laws.stiffness(multipliers))
         far = (2 * np.sqrt(self.laws.variance) + 5) / np.maximum(np.abs(change), 1e-9)
-        number = min(int(self.number[source]), int(max(1.0, 0.5 * gain / max(bent, 1e-300))), max(1, int(far.min())))
+        # In floats as long as they may be infinite; nan, of numbers that overflow, is one at a time.
+        wished = min(float(self.number[source]), 0.5 * gain / max(bent, 1e-300), float(far.min()))
+        number = int(wished) if wished >= 1 else 1
         while True:
             self.shift(source, target, number)
             if self._content(target, source, multipliers):
@@ -226,7 +233,7 @@ class Groups:
         mixed = self.kinds.padded(np.where(total > 0, both / np.where(total > 0, total, 1.0), fallback))
         led = self.kinds.follow(np.array([kind]), mixed[None])
         column = Columns(np.array([kind]), led.used, led.values, led.costs, np.zeros((1, 1, 1), dtype=np.int64))
-        target = self.place(column, tables[0] if share == 0 else mixed)
+        target = self.group_of(column, tables[0] if share == 0 else mixed)
         if target != source:
             self.shift(source, target, 1)
 

@@ -1,12 +1,13 @@
 """All kinds of a crowd side by side: plans at given prices, and where plans lead. A search: nothing of it is believed.
 
 The states of all kinds stand in one row, and so do pairs of state and action, with the same number of actions for all
-kinds: where a kind has fewer, its first action stands for the others. Each kind may be asked several questions at once,
+kinds: where a kind has fewer, its first action stands for the others. Each kind may have several queries at once,
 in columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,10 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.games.crowd.game import CrowdGame
+from cmpg.games.local.agent import LocalAgent
+
+DENSE_PAIRS = 500
+"""Kinds with at most this many pairs of state and action have dense matrices: a sparse product takes 20 µs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +43,10 @@ class Ways:
 class Kinds:
     """The kinds of a crowd in one row."""
 
-    def __init__(self, game: CrowdGame) -> None:
-        """Put the tables of all kinds together."""
-        self.game, kinds, steps = game, game.kinds, game.horizon
+    def __init__(self, game: CrowdGame, kinds: Sequence[LocalAgent] | None = None) -> None:
+        """Put the tables of all kinds together, or of some of them."""
+        self.game, steps = game, game.horizon
+        self._kinds = kinds = game.kinds if kinds is None else kinds
         self.steps, self.resources, self.constraints = steps, game.num_resources, game.num_constraints
         self.states = np.array([kind.num_states for kind in kinds])
         self.first = np.concatenate([[0], np.cumsum(self.states)])
@@ -50,6 +56,10 @@ class Kinds:
         self._uses = self._blocks([kind.uses for kind in kinds])
         self._pushes = _each(self._moves, lambda matrix: matrix.T.tocsr())
         self._users = _each(self._uses, lambda matrix: matrix.T.tocsr())
+        if int(self.first[-1]) * self.actions <= DENSE_PAIRS:
+            tables = (self._moves, self._uses, self._pushes, self._users)
+            self._moves, self._uses, self._pushes, self._users = (_each(t, lambda m: m.toarray()) for t in tables)
+        self._singles: dict[int, Kinds] = {}
         self._rewards = self._stages([kind.reward for kind in kinds])
         paid = [kind.costs for kind in kinds]
         self.has_private_costs = any(each is not None for each in paid)
@@ -69,7 +79,7 @@ class Kinds:
 
     def _rows(self, kind: int) -> IntArray:
         """Return which rows of a kind stand for its pairs, of which all kinds have as many: [S·A]."""
-        own = self.game.kinds[kind].num_actions
+        own = self._kinds[kind].num_actions
         chosen = np.where(np.arange(self.actions) < own, np.arange(self.actions), 0)
         return np.asarray((np.arange(self.states[kind])[:, None] * own + chosen).ravel())
 
@@ -127,7 +137,7 @@ class Kinds:
             What a unit of private cost is charged.
         """
         column, width = self.columns(kind)
-        count = len(self.game.kinds)
+        count = len(self._kinds)
         table = np.zeros((self.steps, count, self.resources, width))
         table[:, kind, :, column] = prices.reshape(len(kind), self.steps, self.resources)
         charged = table.reshape(self.steps, count * self.resources, width)
@@ -161,28 +171,32 @@ class Kinds:
 
     def follow(self, kind: IntArray, tables: Any) -> Ways:
         """Return where plans of kinds lead: actions [G, H, S], or probabilities [G, H, S, A]."""
-        return self._follow(kind, tables)[0]
+        if len(kind) > 1 or len(self.states) == 1 or self._kinds[kind[0]].num_actions < self.actions:
+            return self._follow(kind, tables)[0]
+        single = self._single(int(kind[0]))
+        return single._follow(np.zeros(1, dtype=np.int64), tables[:, :, : single.widest])[0]
+
+    def _single(self, kind: int) -> Kinds:
+        """Return one kind by itself: a plan of it need not be followed among the states of all others."""
+        if kind not in self._singles:
+            self._singles[kind] = Kinds(self.game, self._kinds[kind : kind + 1])
+        return self._singles[kind]
 
     def occupancies(self, kind: int, actions: IntArray) -> FloatArray:
         """Return how likely a plan [H, S] of one kind comes to each pair: [H, S, A]."""
         visits = self._follow(np.array([kind]), actions[None])[1]
         own = slice(self.first[kind] * self.actions, self.first[kind + 1] * self.actions)
-        return np.stack([each[own, 0] for each in visits]).reshape(self.steps, int(self.states[kind]), self.actions)
+        return visits[:, own, 0].reshape(self.steps, int(self.states[kind]), self.actions)
 
-    def _follow(self, kind: IntArray, tables: Any) -> tuple[Ways, list[FloatArray]]:
+    def _follow(self, kind: IntArray, tables: Any) -> tuple[Ways, FloatArray]:
         column, width = self.columns(kind)
-        count, total = len(self.game.kinds), int(self.first[-1])
+        count, total = len(self._kinds), int(self.first[-1])
         sure = tables.ndim == 3
         here = np.zeros((total, width)) + self._initial[:, None]
         used = np.zeros((self.steps, count * self.resources, width))
-        of = sp.csr_array(
-            (np.ones(total * self.actions), np.arange(total * self.actions), self.first * self.actions),
-            shape=(count, total * self.actions),
-        )
-        values, costs = np.zeros((count, width)), np.zeros((len(self._costs), count, width))
         inside = np.arange(self.widest) < self.states[kind][:, None]
         rows, columns = self._entries[kind][inside], np.broadcast_to(column[:, None], inside.shape)[inside]
-        visits = []
+        visits = np.empty((self.steps, total * self.actions, width))
         for h in range(self.steps):
             share = np.zeros((total, self.actions, width))
             if sure:
@@ -190,18 +204,21 @@ class Kinds:
             else:
                 share[rows, :, columns] = tables[:, h][inside]
             mass = (here[:, None, :] * share).reshape(-1, width)
-            visits.append(mass)
+            visits[h] = mass
             used[h] = self._at(self._users, h) @ mass
-            values += of @ (self._at(self._rewards, h)[:, None] * mass)
-            for j in range(len(self._costs)):
-                costs[j] += of @ (self._at(self._costs[j], h)[:, None] * mass)
             here = self._at(self._pushes, h) @ mass
         cells = used.reshape(self.steps, count, self.resources, width)[:, kind, :, column]  # [G, H, E]
         spent = np.zeros((len(kind), self.constraints))
         if self._costs:
-            spent = costs[:, kind, column].T
+            spent = np.stack([self._expected(cost, visits)[kind, column] for cost in self._costs], axis=1)
         # The last bits of a sum can lead above one.
-        return Ways(np.minimum(cells.reshape(len(kind), -1), 1.0), values[kind, column], spent), visits
+        values = self._expected(self._rewards, visits)[kind, column]
+        return Ways(np.minimum(cells.reshape(len(kind), -1), 1.0), values, spent), visits
+
+    def _expected(self, table: FloatArray, visits: FloatArray) -> FloatArray:
+        """Return the sum of a table [H or 1, pairs] along visits [H, pairs, m], kind by kind: [K, m]."""
+        by_pair = table[0][:, None] * visits.sum(axis=0) if len(table) == 1 else np.einsum("hp,hpm->pm", table, visits)
+        return np.asarray(np.add.reduceat(by_pair, self.first[:-1] * self.actions, axis=0))
 
     @staticmethod
     def _at(tables: Any, step: int) -> Any:
@@ -209,7 +226,7 @@ class Kinds:
 
     def table(self, kind: int, actions: Any) -> FloatArray:
         """Return actions [H, S] or probabilities [H, S, A] of this page as a table of the kind's own shape."""
-        states, own = int(self.states[kind]), self.game.kinds[kind].num_actions
+        states, own = int(self.states[kind]), self._kinds[kind].num_actions
         if actions.ndim == 2:
             return np.eye(own)[np.where(actions[:, :states] < own, actions[:, :states], 0)]
         rows = np.array(actions[:, :states, :own])

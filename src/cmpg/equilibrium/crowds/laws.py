@@ -109,7 +109,7 @@ class _Cell:
         return np.asarray(((left_out * self.law) @ kernel).real)
 
     def move(self, used: float, number: int) -> None:
-        """Let so many more use the cell with a probability."""
+        """Let this many more agents use the cell with a probability."""
         self.law = self.law * (1 + used * self.step) ** number
 
 
@@ -117,7 +117,7 @@ class Laws:
     """What the loads of all cells come to, while groups move."""
 
     def __init__(self, game: CrowdGame, number: IntArray, used: FloatArray) -> None:
-        """Compute the laws of the loads of groups of so many, who use cells with probabilities [G, H·E]."""
+        """Compute the laws of the loads of groups of these sizes, which use cells with probabilities [G, H·E]."""
         self.game, members = game, np.asarray(number, dtype=np.float64)
         self.mean = members @ used
         self.variance = members @ (used * (1 - used))
@@ -142,11 +142,11 @@ class Laws:
         return bool((np.abs(self.mean - self._from) > 0.7 * np.sqrt(self.variance) + 5).any())
 
     def move(self, used: FloatArray, number: int) -> None:
-        """Let so many more, or fewer, agents use cells with probabilities [H·E]."""
+        """Let this many more, or fewer, agents use cells with probabilities [H·E]."""
         for cell, law in self._hot.items():
             if used[cell]:
                 law.move(float(used[cell]), number)
-                # Whoever is sure to use it shifts the law.
+                # Agents that are sure to use it shift the law.
         self.mean = self.mean + number * used
         self.variance = np.maximum(self.variance + number * used * (1 - used), 0.0)
 

@@ -246,8 +246,8 @@ class _Search:
         """Judge what was found."""
         terms: dict[str, Any] = {"epsilon": self.epsilon, "game": self.game, "moves": self.moves, "turns": self.turns}
         if self.groups is None:
-            told = "the time limit was reached before there was a policy. Allow more time."
-            return CrowdResult(Status.FEASIBILITY_UNKNOWN, told, **terms, phases=self._clock.phases)
+            message = "the time limit was reached before there was a policy. Allow more time."
+            return CrowdResult(Status.FEASIBILITY_UNKNOWN, message, **terms, phases=self._clock.phases)
         policy = self.groups.policy()
         multipliers = own_multipliers(self.game, policy, self.multipliers) if self.game.num_constraints else None
         self._clock.lap("own multipliers")
@@ -263,11 +263,11 @@ def concluded(
     if not certificate.feasible:
         worst = int(np.argmax(certificate.excess))
         name = certificate.names.constraint(worst)
-        told = (
+        message = (
             f"no policy within the thresholds was found, and none was ruled out: {name} may cost up to "
             f"{certificate.excess[worst]:.3g} more than {certificate.thresholds[worst]:.9g}. Raise the thresholds."
         )
-        return CrowdResult(Status.FEASIBILITY_UNKNOWN, told, epsilon, **terms)
+        return CrowdResult(Status.FEASIBILITY_UNKNOWN, message, epsilon, **terms)
     found = (
         f"feasible, and no agent gains more than {certificate.epsilon:.3g} by deviating ({certificate.information}; "
         f"allowance {certificate.allowance:.2g})."

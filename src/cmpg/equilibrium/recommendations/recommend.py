@@ -21,7 +21,7 @@ from cmpg.equilibrium.certificate import Certificate, certify, excess_text
 from cmpg.equilibrium.recommendations.rota import planned_rota, responding_rota, without_rare_modes
 from cmpg.equilibrium.result import Result, Status
 from cmpg.equilibrium.solve import solve
-from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError, SolverError
+from cmpg.errors import CMPGError, GameError, InfeasibleError, OutOfTimeError, SolverError, explains_keywords
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota, shared_game
 from cmpg.games.game import (
     Game,
@@ -123,6 +123,7 @@ class Recommendation:
         write_recommendation_page(self, Path(path))
 
 
+@explains_keywords()
 def recommend(
     game: Game,
     concept: Concept = Concept.ROTA,

@@ -76,12 +76,12 @@ reason to move.
 """
 
 SHARES, TAKERS, LOWER = 20, 6, (0.9, 0.5, 0.0)
-"""What is left is shared out so many times at most, to so many more agents each time: those who have other plans at
-these shares of the multipliers.
+"""What is left is shared out at most 20 times, to at most 6 more agents each time: those that have other plans at 0.9,
+0.5 or 0 times the multipliers.
 """
 
 PATIENCE = 6
-"""The sharing out goes on as long as a round has at most half of the moves of so many rounds before, or few moves."""
+"""The sharing out ends where a round has more than half of the moves of the sixth round before it, and not few."""
 
 LAST_STEP = 1.1
 """Meanwhile multipliers change by no more than this; not at all where more is left, since single agents count there."""
@@ -90,12 +90,12 @@ NEGLIGIBLE = 1e-9
 """A share of a threshold, or of what is at stake, that counts for nothing."""
 
 LOWEST_SHARE, RISE, RISES = 0.02, 1.5, 24
-"""Where nothing is left, a price begins at this share of what is at stake for each unit that selfish agents spend, and
-is multiplied by so much, so many times at most.
+"""Where nothing is left, a price begins at 2 % of what is at stake for each unit that selfish agents spend, and is
+multiplied by 1.5, at most 24 times.
 """
 
 LAST_RISE, LAST_RISES = 10.0, 12
-"""What is still spent then is spent with a tiny probability: the price rises by so much, so many times at most."""
+"""What is still spent then is spent with a tiny probability: the price is multiplied by 10, at most 12 times."""
 
 LARGEST_PRICE = 1e250
 """Where a budget is so small beside what is at stake, no price that floating point can use would keep it."""
@@ -504,6 +504,6 @@ def _eager(position: Position, multipliers: FloatArray, *, but: Collection[int])
 
 def _gain(position: Position, agent: int, multipliers: FloatArray) -> float:
     """Return what an agent gains by its best plan at these multipliers."""
-    present = current(position, agent)
+    own = current(position, agent)
     best = maximise(position.induced_cmdp(agent), multipliers).value
-    return best - float(present.value - multipliers @ present.costs)
+    return best - float(own.value - multipliers @ own.costs)

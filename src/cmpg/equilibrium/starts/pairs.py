@@ -147,9 +147,9 @@ def _promises(
         return
     for i in sellers:
         # By its own price i loses at least what it frees is worth to it: so this is what can be gained at most.
-        present = current(position, i)
-        if np.abs(price - prices[i]) @ np.abs(present.costs) > enough:
-            yield maximise(position.induced_cmdp(i), price).value - float(present.value - price @ present.costs), i
+        own = current(position, i)
+        if np.abs(price - prices[i]) @ np.abs(own.costs) > enough:
+            yield maximise(position.induced_cmdp(i), price).value - float(own.value - price @ own.costs), i
 
 
 def _finite(position: Position, prices: FloatArray) -> FloatArray:

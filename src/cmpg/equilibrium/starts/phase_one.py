@@ -38,15 +38,15 @@ from cmpg.summaries import counted
 MAX_PASSES = 100
 
 STRESS = 1e3
-"""So many times the range of all rewards is the price of the excess of a cost, at high multipliers."""
+"""At high multipliers, the excess of a cost has this many times the range of all rewards as its price."""
 
 MAX_STARTS, FEW_STARTS, SMALL = 24, 3, 1_000_000
 """Random starts of phase one in small games and in others; by agents × entries (step, state, action)."""
 
 SMOOTH_STARTS, SMOOTH_ROUNDS, SMOOTH_SHARES = 4, 60, 65
 SMOOTH_FIRST, SMOOTH_GROWTH = 4.0, 1.15
-"""From so many starts small steps are taken, so many rounds of them, each to one of so many mixtures; t begins at so
-much over the largest excess, and is multiplied by so much after each round.
+"""Small steps are taken from 4 starts, for 60 rounds, each to one of 65 mixtures; t begins at 4 over the largest
+excess, and is multiplied by 1.15 after each round.
 """
 
 
@@ -118,9 +118,9 @@ def _in_small_steps(position: Position, deadline: float) -> Position:
                 return position
             excess = -position.slacks
             weights = np.exp(sharpness * (excess - excess.max()))  # the gradient's direction; the shift avoids overflow
-            cmdp, present = position.induced_cmdp(agent), current(position, agent).costs
+            cmdp, spent = position.induced_cmdp(agent), current(position, agent).costs
             table = plan(cmdp, weights / weights.sum(), reward_weight=0.0).policy(cmdp.num_actions)
-            change = evaluate(cmdp, table).costs - present
+            change = evaluate(cmdp, table).costs - spent
             ahead = sharpness * (excess[:, None] + change[:, None] * shares)
             # log Σ exp, with its largest term taken out
             smooth = ahead.max(axis=0) + np.log(np.exp(ahead - ahead.max(axis=0)).sum(axis=0))

@@ -281,10 +281,10 @@ class CrowdGame:
             for k in largest.tolist()
         )
         more = "" if len(rows) == self.num_kinds else f"showing 12 of {self.num_kinds} kinds, the largest"
-        told = f"{self.num_agents:,} {names.legend.agent}s of {counted(self.num_kinds, 'kind')}"
-        told += f", {counted(self.horizon, 'step')}, {counted(self.num_resources, 'resource')}"
-        told += f", {counted(self.num_constraints, 'constraint')}"
-        return Summary(told, parts=(Table(("kind", "agents", "states", "actions"), rows, more),))
+        title = f"{self.num_agents:,} {names.legend.agent}s of {counted(self.num_kinds, 'kind')}"
+        title += f", {counted(self.horizon, 'step')}, {counted(self.num_resources, 'resource')}"
+        title += f", {counted(self.num_constraints, 'constraint')}"
+        return Summary(title, parts=(Table(("kind", "agents", "states", "actions"), rows, more),))
 
     __repr__, __str__, _repr_html_ = line, text, html
 
@@ -350,7 +350,7 @@ def _kind_key(agent: LocalAgent) -> tuple[Any, ...]:
 
 
 def _whole(name: str, given: Any, axes: int) -> IntArray:
-    """Return whole numbers with so many axes."""
+    """Return whole numbers with this many axes."""
     table = np.asarray(given)
     if table.size == 0:
         return np.zeros((0,) * axes, dtype=np.int64)

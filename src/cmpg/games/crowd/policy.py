@@ -119,8 +119,8 @@ class CrowdPolicy:
             (f"kind {self.kind[g]}", f"{self.number[g]:,}", "yes" if self.mixes[g] else "no") for g in largest.tolist()
         )
         more = "" if len(rows) == self.num_groups else f"showing 12 of {self.num_groups} groups, the largest"
-        told = f"{int(self.number.sum()):,} agents in {counted(self.num_groups, 'group')}"
-        return Summary(told, parts=(Table(("kind", "agents", "mixes"), rows, more),))
+        title = f"{int(self.number.sum()):,} agents in {counted(self.num_groups, 'group')}"
+        return Summary(title, parts=(Table(("kind", "agents", "mixes"), rows, more),))
 
     __repr__, __str__, _repr_html_ = line, text, html
 

@@ -30,7 +30,7 @@ from cmpg.cmdp.model import (
     checked_transition,
     total_range,
 )
-from cmpg.errors import GameError, UnsupportedError
+from cmpg.errors import GameError, UnsupportedError, explains_keywords
 from cmpg.games.game import (
     Game,
     Information,
@@ -57,7 +57,6 @@ from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
     from cmpg.games.joint.tabulation import StepFunction
-    from cmpg.proof.claim import JointTables
 
 MAX_JOINT_ENTRIES = 50_000_000
 """Tables over joint actions with more entries than this are not written out."""
@@ -197,19 +196,19 @@ class JointGame:
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(reference): a common value, or by moving one agent at a time (Lemma 1)."""
-        from cmpg.games.joint.planner import potential_of
+        from cmpg.games.joint.planner import potential_of  # a circle: the planner is of this game
 
         return potential_of(self, policy)
 
     def potential_proof(self) -> PotentialProof | None:
         """Return why the structure of the game proves a potential, or None where it does not."""
-        from cmpg.games.joint.planner import proof_of  # it looks at the tables
+        from cmpg.games.joint.planner import proof_of  # the same circle
 
         return proof_of(self)
 
     def planner(self, objective: Objective | None) -> Planner | None:
         """Return one planner who chooses all actions; a potential is counted as by `potential`."""
-        from cmpg.games.joint.planner import planner_of  # on demand
+        from cmpg.games.joint.planner import planner_of  # the same circle
 
         return planner_of(self, objective)
 
@@ -239,7 +238,7 @@ class JointGame:
 
     def stepper(self) -> Stepper:
         """Return how the game is played, step by step."""
-        from cmpg.games.play import JointStepper  # few games are played
+        from cmpg.games.play import JointStepper  # a circle: devices are played, and are of joint games
 
         return JointStepper(self)
 
@@ -285,6 +284,7 @@ class JointGame:
         return replace(self, transition=dense, rationals=self.rationals or {}, trusted=True)
 
     @classmethod
+    @explains_keywords(agents="num_actions has one entry per agent, and agent_names are their names.")
     def from_function(
         cls,
         step: StepFunction,
@@ -319,6 +319,7 @@ class JointGame:
         )
 
     @classmethod
+    @explains_keywords(costs="pass cost.", thresholds="pass threshold.")
     def from_matrices(
         cls,
         *payoffs: Any,

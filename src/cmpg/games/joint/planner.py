@@ -89,7 +89,7 @@ def proof_of(game: JointGame) -> PotentialProof | None:
     """Return why a game has a potential; where the reward is common, without a look at anything else."""
     if (known := common_reward_proof(game)) is not None:
         return known
-    from cmpg.games.potential.structure import prove_potential
+    from cmpg.games.potential.structure import prove_potential  # a circle: it tries what is proved here first
 
     return prove_potential(game)
 

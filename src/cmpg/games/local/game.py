@@ -70,9 +70,6 @@ from cmpg.policy import JointPolicy, PolicyShape
 from cmpg.proof.claim import AgentTables, Csr, LocalTables
 from cmpg.summaries import html, line, text
 
-if TYPE_CHECKING:
-    from cmpg.proof.claim import AgentTables, LocalTables
-
 __all__ = ["LocalAgent", "LocalGame", "LocalPosition"]
 
 
@@ -440,8 +437,6 @@ explained(LocalGame)
 
 def plain_agents(agents: Sequence[LocalAgent]) -> tuple[AgentTables, ...]:
     """Return agents as a proof reads them; they share there what they share here."""
-    from cmpg.proof.claim import AgentTables, Csr
-
     known: dict[int, tuple[Csr, ...]] = {}
     single: dict[int, Csr] = {}  # steps share what they share here, too
 

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from cmpg.games.local.game import LocalGame
 
 WIDEST_ROW = 2
-"""Matrices with at most this many entries per row are padded to rows of the same length, as maps and tracks have."""
-
-STAYS = 256
-"""Flag of a transition: rows have two entries, and the first is the state itself."""
+"""Matrices with at most this many entries per row are padded to rows of the same length, as those of maps have."""
 
 BY_STATE, ONE_MORE = 1, 2
 """Flags of uses: rows are listed by state; all rows of a state begin with the same entry, and have at most one more."""
@@ -145,17 +142,17 @@ class PackedGame:
         return read_usages(found), moves
 
     def judge(
-        self, usages: tuple[Any, ...], agents: range, private: Any, multipliers: FloatArray, outside: Any
+        self, usages: tuple[Any, ...], agents: range, private: Any, multipliers: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return max V^{r − λ_i c} [n], the current V^r and V^c [n, 1 + k], and the sizes of both, of some agents.
 
-        `private` has the values and costs of all agents; `outside` counts those outside of a block, or is None.
+        `private` has the values and costs of all agents.
         """
         shape = (len(multipliers), 1 + self.num_constraints)
         maxima, current, sizes = np.empty(shape[0]), np.empty(shape), np.empty(shape)
         own = [np.ascontiguousarray(each[agents.start : agents.stop]) for each in private]
         found = (*own, multipliers, maxima, current, sizes)
-        self.kernels.judge(self.fields, usages, outside, agents.start, agents.stop, *found)
+        self.kernels.judge(self.fields, usages, agents.start, agents.stop, *found)
         return maxima, current, sizes
 
 
@@ -176,24 +173,24 @@ def _readable(table: Stored) -> Any:
 def _countable(game: LocalGame) -> bool:
     """Whether all indices fit into the kernels' integers."""
     rows = max(agent.num_states * agent.num_actions for agent in game.agents)
-    places = max(game.horizon, 1) * game.num_resources
+    indices = max(game.horizon, 1) * game.num_resources
     actions = max(agent.num_actions for agent in game.agents)
-    return max(rows, places, game.num_agents) < LARGEST_INDEX and actions < 2**15
+    return max(rows, indices, game.num_agents) < LARGEST_INDEX and actions < 2**15
 
 
 class _Once:
-    """Items that come several times, each kept once: `place` says where."""
+    """Items that come several times, each kept once: `index` says where."""
 
     def __init__(self) -> None:
-        self._places: dict[Any, int] = {}
+        self._known: dict[Any, int] = {}
         self.items: list[Any] = []
 
-    def place(self, key: Any, make: Callable[[], Any]) -> int:
+    def index(self, key: Any, make: Callable[[], Any]) -> int:
         """Return where the item with this key stands; it is made the first time that it comes."""
-        if key not in self._places:
-            self._places[key] = len(self.items)
+        if key not in self._known:
+            self._known[key] = len(self.items)
             self.items.append(make())
-        return self._places[key]
+        return self._known[key]
 
 
 def _packed(game: LocalGame) -> dict[str, Any]:
@@ -227,7 +224,7 @@ def _packed_dynamics(game: LocalGame) -> dict[str, Any]:
         "moves_of": _int(of_moves),
         "moves_at": _int(moves.sequences),
         "first_row": _long(moves.first_rows),
-        "row_width": _int([matrix.flags for matrix in moves.matrices]),
+        "row_stays": np.array([matrix.flags for matrix in moves.matrices], dtype=np.int8),
         "row_start": moves.starts,
         "target": moves.columns,
         "probability": moves.entries,
@@ -243,9 +240,9 @@ def _packed_dynamics(game: LocalGame) -> dict[str, Any]:
 def _packed_stages(agents: Sequence[LocalAgent]) -> dict[str, Any]:
     """Private rewards and costs, and where those of each agent stand."""
     rewards, costs = _Tables(), _Tables()
-    reward_of, _, reward_step, reward_columns = zip(*(rewards.place(a.reward[None]) for a in agents), strict=True)
-    places = [(-1, 0, 0, 1) if a.costs is None else costs.place(a.costs) for a in agents]
-    cost_of, cost_family, cost_step, cost_columns = zip(*places, strict=True)
+    reward_of, _, reward_step, reward_columns = zip(*(rewards.layout(a.reward[None]) for a in agents), strict=True)
+    layouts = [(-1, 0, 0, 1) if a.costs is None else costs.layout(a.costs) for a in agents]
+    cost_of, cost_family, cost_step, cost_columns = zip(*layouts, strict=True)
     return {
         "reward_of": _long(reward_of),
         "reward_step": _long(reward_step),
@@ -300,7 +297,7 @@ def _with_reach(kernels: Any, game: LocalGame, fields: dict[str, Any]) -> dict[s
             kernels.reach(fields, i, order, reach)
             return order[: reach[-1]].copy(), reach
 
-        of_agent.append(orders.place((id(agent.transition), start), reached))
+        of_agent.append(orders.index((id(agent.transition), start), reached))
         reaches.append(orders.items[of_agent[-1]][1])
     starts = np.concatenate([[0], np.cumsum([len(order) for order, _ in orders.items])])
     return fields | {
@@ -317,7 +314,9 @@ class _Rows:
     starts: Any  # [rows]: from 0
     columns: Any
     entries: FloatArray
-    flags: int = 0  # of a transition, the length of its rows and STAYS; of uses, BY_STATE or ONE_MORE
+    flags: int = (
+        0  # of a transition, whether rows have two entries, the state itself first; of uses, BY_STATE or ONE_MORE
+    )
 
 
 class _Matrices:
@@ -329,12 +328,12 @@ class _Matrices:
     def sequence(self, given: Sequence[sp.csr_array], read: Callable[[sp.csr_array], _Rows], horizon: int) -> int:
         """Return which sequence of one matrix per step this is."""
 
-        def places() -> list[int]:
+        def matrices() -> list[int]:
             known = {id(matrix): content_of(matrix) for matrix in distinct(given)}
-            one_each = [self._matrices.place((known[id(matrix)], read), partial(read, matrix)) for matrix in given]
+            one_each = [self._matrices.index((known[id(matrix)], read), partial(read, matrix)) for matrix in given]
             return one_each * horizon if len(one_each) == 1 else one_each
 
-        return self._sequences.place((id(given), read), places)
+        return self._sequences.index((id(given), read), matrices)
 
     @property
     def sequences(self) -> list[list[int]]:
@@ -373,17 +372,17 @@ def _padded(matrix: sp.csr_array) -> _Rows:
         return _Rows(matrix.indptr[:-1].astype(np.int64), matrix.indices, matrix.data)
     columns = np.repeat(matrix.indices[matrix.indptr[:-1]], width)
     entries = np.zeros(len(columns))
-    places = np.repeat(np.arange(len(lengths)) * width - matrix.indptr[:-1], lengths) + np.arange(matrix.nnz)
-    columns[places], entries[places] = matrix.indices, matrix.data
-    starts = np.arange(len(lengths), dtype=np.int64) * width
+    entry = np.repeat(np.arange(len(lengths)) * width - matrix.indptr[:-1], lengths) + np.arange(matrix.nnz)
+    columns[entry], entries[entry] = matrix.indices, matrix.data
+    starts, stays = np.arange(len(lengths), dtype=np.int64) * width, False
     if width == 2:
         pairs, odds = columns.reshape(-1, 2), entries.reshape(-1, 2)
         own = np.repeat(np.arange(matrix.shape[1]), len(lengths) // matrix.shape[1])
         # The state itself first: a sum of two terms has the same bits in either order.
         turned = (pairs[:, 1] == own) & (pairs[:, 0] != own)
         pairs[turned], odds[turned] = pairs[turned, ::-1], odds[turned, ::-1]
-        width |= STAYS if (pairs[:, 0] == own).all() else 0
-    return _Rows(starts, columns, entries, width)
+        stays = bool((pairs[:, 0] == own).all())
+    return _Rows(starts, columns, entries, int(stays))
 
 
 @dataclass(frozen=True)
@@ -425,7 +424,7 @@ class _Tables:
     def __init__(self) -> None:
         self._tables, self._ends = _Once(), [0]
 
-    def place(self, table: FloatArray) -> tuple[int, int, int, int]:
+    def layout(self, table: FloatArray) -> tuple[int, int, int, int]:
         """Return where a table begins, its strides of family and step, and its number of columns."""
         entries = thin(table)
 
@@ -434,7 +433,7 @@ class _Tables:
             return np.ascontiguousarray(entries)
 
         key = (table.__array_interface__["data"][0], table.shape, table.strides)
-        begin = self._ends[self._tables.place(key, kept)]
+        begin = self._ends[self._tables.index(key, kept)]
         step = int(np.prod(entries.shape[2:]))
         return begin, step * entries.shape[1], step if entries.shape[1] > 1 else 0, entries.shape[3]
 
@@ -446,8 +445,8 @@ class _Tables:
 def _ranges(game: LocalGame) -> list[float]:
     """G_i of the private rewards, which are all there is where nothing is delayed."""
     known = _Once()
-    places = [known.place(id(a.reward), partial(total_range, a.reward, game.horizon, None)) for a in game.agents]
-    return [known.items[place] for place in places]
+    which = [known.index(id(a.reward), partial(total_range, a.reward, game.horizon, None)) for a in game.agents]
+    return [known.items[each] for each in which]
 
 
 def _roundings(game: LocalGame) -> list[float]:
@@ -462,8 +461,8 @@ def _roundings(game: LocalGame) -> list[float]:
         return (game.horizon * step + 6 * agent.num_states) * UNIT_ROUNDOFF
 
     keys = [(id(agent.transition), id(agent.uses), agent.num_actions) for agent in game.agents]
-    places = [known.place(key, partial(rounding, a)) for key, a in zip(keys, game.agents, strict=True)]
-    return [known.items[place] for place in places]
+    which = [known.index(key, partial(rounding, a)) for key, a in zip(keys, game.agents, strict=True)]
+    return [known.items[each] for each in which]
 
 
 def _int(values: Any) -> Any:

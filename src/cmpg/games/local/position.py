@@ -6,6 +6,7 @@ to need is remembered in cells that are replaced whole, so that threads may shar
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -32,10 +33,10 @@ RECENT = 3
 """A position remembers the CMDPs of this many agents: enough for a loop over agents, whatever their number."""
 
 LONG_PLAN = 2000
-"""Where agents have more steps times states than this on average, a plan takes longer than telling a thread of it."""
+"""Where agents have more steps times states than this on average, a plan takes longer than waking a thread."""
 
-AGENTS_PER_PLACE, LARGEST_BLOCK = 25, 16
-"""There, one of so many agents is queried at once, and no more than this: more of them would be in each other's way."""
+AGENTS_PER_PROPOSAL, LARGEST_BLOCK = 25, 16
+"""There, one agent in 25 plans at the same time, and at most 16: more of them would be in each other's way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,9 +293,7 @@ class LocalPosition:
         bound = binds_of(self.game)[queried.start : queried.stop]
         multipliers = np.ascontiguousarray(np.where(bound, multipliers, 0.0), dtype=np.float64)
         private = (self.private_values, self.private_costs)
-        few = agents is not None and agents.stop <= self.bounded_together(agents.start).stop
-        outside = self.loads.outside(queried.start).counted if few else None
-        maxima, current, sizes = packed.judge(self.loads.arrays, queried, private, multipliers, outside)
+        maxima, current, sizes = packed.judge(self.loads.arrays, queried, private, multipliers)
         # Weak duality: λ·(what is left for agent i) + max V^{r − λc}; what the agent spends itself is left for it, too.
         left = current[:, 1:] + self.slacks
         bounds = maxima + (multipliers * left).sum(axis=1)
@@ -306,9 +305,10 @@ class LocalPosition:
 
     def bounded_together(self, agent: int) -> range:
         """Return an agent and those after it who are judged at little more than the price of one."""
-        if not isinstance(self.loads, SparseLoads):
-            return range(agent, agent + 1)
-        return range(agent, self.loads.outside(agent).block.stop)
+        agents = self.game.num_agents
+        # Counting the loads of all agents takes about as long as planning for the square root of their number.
+        together = math.isqrt(agents) if isinstance(self.loads, SparseLoads) else 1
+        return range(agent, min(agent + together, agents))
 
     @cached_property
     def _tree(self) -> LoadTree:
@@ -379,7 +379,7 @@ def _block_size(packed: PackedGame) -> int:
     agents = len(packed.actions_of)
     if packed.num_entries <= LONG_PLAN * agents:
         return 1
-    return min(max(agents // AGENTS_PER_PLACE, 1), LARGEST_BLOCK)
+    return min(max(agents // AGENTS_PER_PROPOSAL, 1), LARGEST_BLOCK)
 
 
 def _spread(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:

@@ -49,8 +49,8 @@ WARM_STEPS = 8
 """Steps towards the prices of a mean load, where there is no policy to take prices from."""
 
 PATIENCE, MAX_HALVINGS = 6, 2
-"""After so many steps without progress the length is halved, and the search continues from the best point; it ends if
-after so many halvings no point was better than the first.
+"""After 6 steps without progress the length is halved, and the search continues from the best point; it ends if no
+point was better than the first after 2 halvings.
 """
 
 PROGRESS = 0.02
@@ -136,6 +136,7 @@ class Relaxation:
         # The conjugate f*(p) = max_m p·m − f(m): what a seller of uses at these prices would keep.
         best = prices * chosen - loss[curves.of, chosen]
         limit = float(multipliers @ game.thresholds)
+        # (α − what is spent, unused loads) at the maximisers is a subgradient of the bound in (λ, prices).
         spent = np.array([each[curves.of, chosen].sum() for each in curves.costs])
         value = limit + float(best.sum()) + agents.value
         # One rounding for each term of every sum, and a few for each product, of numbers of at most this size. Where a
@@ -179,12 +180,12 @@ class Relaxation:
         # f rises by more and more: the first load whose rise is no less than the price, by bisection.
         rises = np.maximum.accumulate(np.diff(loss, axis=-1), axis=-1)  # rounding could let one fall
         chosen, flat = np.empty(prices.size, dtype=np.int64), prices.ravel()
-        for own, places in zip(rises, self._places, strict=True):
-            chosen[places] = np.searchsorted(own, flat[places])
+        for own, members in zip(rises, self._members, strict=True):
+            chosen[members] = np.searchsorted(own, flat[members])
         return np.minimum(chosen.reshape(prices.shape), self.max_users)
 
     @cached_property
-    def _places(self) -> list[Any]:
+    def _members(self) -> list[Any]:
         """Where each curve is, in order (step, resource)."""
         of = np.broadcast_to(self._curves.of, (self.game.horizon, self.game.num_resources)).ravel()
         if not of.any():
@@ -196,6 +197,7 @@ class Relaxation:
         """Return slopes of the convex envelope of f at mean loads [H, E]: [H, E]."""
         of, loss = self._curves.of, self._loss(multipliers)
         if self._is_convex:
+            # Between two whole loads f is its chord, whose slope is a subgradient at any mean load in between.
             left = np.clip(np.floor(loads).astype(np.int64), 0, np.maximum(self.max_users - 1, 0))
             return np.asarray(np.diff(loss, axis=-1)[of, left])
         spread = np.broadcast_to(loss[of], (*loads.shape, loss.shape[-1]))
@@ -378,8 +380,7 @@ def _envelope_slopes(loss: FloatArray, most: IntArray, loads: FloatArray) -> Flo
     slopes = np.take_along_axis(rises, left[..., None], axis=-1)[..., 0].copy()
     beyond = np.arange(1, rises.shape[-1]) >= most[..., None]
     bent = ~((np.diff(rises, axis=-1) >= 0) | beyond).all(axis=-1)
-    for place in np.argwhere(bent & (most > 0)):
-        h, e = place
+    for h, e in np.argwhere(bent & (most > 0)):
         table, at = loss[h, e, : most[h, e] + 1], min(float(loads[h, e]), most[h, e] - 1e-9)
         # The envelope's edge over a point joins the two loads, one on each side, whose chord is lowest there.
         low, high = np.arange(int(at) + 1)[:, None], np.arange(int(at) + 1, len(table))[None]

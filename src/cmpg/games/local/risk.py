@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +34,8 @@ from cmpg.errors import GameError, TooLargeError, UnsupportedError
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.games.names import Legend
+from cmpg.games.risk import MAX_ATOMS, MAX_LEVELS, Chance, CostLaw, augmented_rows, law_of_sums, units_of
 from cmpg.policy import JointPolicy
-
-if TYPE_CHECKING:
-    from cmpg.games.risk import Chance, CostLaw
 
 
 def with_local_chances(game: LocalGame, budgets: Sequence[Chance], *, keep_expected: bool) -> LocalGame:
@@ -91,8 +89,8 @@ def _named(game: LocalGame, budget: Chance) -> tuple[int, int | None]:
         return names.index(budget.cost), None
     cost, _, agent = budget.cost.rpartition(" of ")
     if cost not in names or agent not in agents:
-        told = f"there is no cost {budget.cost!r}; the costs of this game are {', '.join(names) or 'none'}"
-        raise GameError(f"{told}, or those of one agent, such as '{(*names, 'cost')[0]} of {agents[0]}'.")
+        message = f"there is no cost {budget.cost!r}; the costs of this game are {', '.join(names) or 'none'}"
+        raise GameError(f"{message}, or those of one agent, such as '{(*names, 'cost')[0]} of {agents[0]}'.")
     return names.index(cost), agents.index(agent)
 
 
@@ -104,8 +102,8 @@ def _with_sum(game: LocalGame, constraint: int, budget: Chance) -> LocalGame:
     over = ["steps"]
     over += ["resources"] if np.count_nonzero(np.any(loads, axis=(0, 2))) > 1 else []
     over += ["agents"] if any(np.any(each) for each in own if each is not None) else []
-    told = " and ".join([", ".join(over[:-1]), over[-1]] if len(over) > 1 else over)
-    return _extended(game, loads, own, budget, f"sum over {told} of P({name} > 0)", like=constraint)
+    listed = " and ".join([", ".join(over[:-1]), over[-1]] if len(over) > 1 else over)
+    return _extended(game, loads, own, budget, f"sum over {listed} of P({name} > 0)", like=constraint)
 
 
 def _extended(
@@ -138,8 +136,6 @@ def _paying(agent: LocalAgent, more: Any, constraints: int) -> LocalAgent:
 
 def _counted(game: LocalGame, constraint: int, agent: int, budget: Chance) -> LocalGame:
     """Count one agent's own cost in its state, and add the constraint P(c > at_most) ≤ δ."""
-    from cmpg.games.risk import MAX_LEVELS, augmented_rows, units_of
-
     one, name = game.agents[agent], game.names.constraint(constraint)
     states, actions = one.reward.shape[1:]
     table = np.zeros((1, states, actions)) if one.costs is None else to_floats(one.costs[constraint])
@@ -176,8 +172,8 @@ def _counted(game: LocalGame, constraint: int, agent: int, budget: Chance) -> Lo
     own[agent] = np.stack(passes).astype(np.float64)
     who = game.names.agent(agent)
     names = [game.names.all_states(i, each.num_states) for i, each in enumerate(game.agents)]
-    told = [f"{float(x * unit):g}" if x < levels - 1 else "over" for x in spent.tolist()]
-    names[agent] = tuple(f"{state} | {name} {each}" for state in names[agent] for each in told)
+    labels = [f"{float(x * unit):g}" if x < levels - 1 else "over" for x in spent.tolist()]
+    names[agent] = tuple(f"{state} | {name} {each}" for state in names[agent] for each in labels)
     loads = np.zeros((1, *game.load_costs.shape[2:]))
     widened = replace(game, agents=tuple(agents), state_names=tuple(names), legend=_kept_legend(game))
     return _extended(widened, loads, own, budget, f"P({name} of {who} > {budget.at_most:g})", like=constraint)
@@ -185,8 +181,6 @@ def _counted(game: LocalGame, constraint: int, agent: int, budget: Chance) -> Lo
 
 def own_cost_laws(game: LocalGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
     """Return the law of every cost that agents pay by what they do themselves; `cmpg.games.cost_law` is the way in."""
-    from cmpg.games.risk import MAX_ATOMS, CostLaw, law_of_sums, units_of
-
     laws = []
     for j in np.flatnonzero(~game.load_costs.any(axis=(1, 2, 3))).tolist():
         name = game.names.constraint(j)

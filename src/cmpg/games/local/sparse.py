@@ -12,7 +12,6 @@ without rounding what they spend, and what is left for one agent.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,17 +40,6 @@ if TYPE_CHECKING:
 CHANCE = 1e-9
 """A computed probability between this and one less this is that of an event that may happen, and may not."""
 
-MAX_APART = 4
-"""Blocks of no more agents than this are not worth counting apart."""
-
-
-@dataclass(frozen=True, eq=False)
-class Outside:
-    """All agents outside of a block of agents, counted once: it holds while only agents of the block move."""
-
-    block: range
-    counted: Any  # a capsule of the kernels
-
 
 @dataclass(frozen=True, eq=False)
 class SparseLoads:
@@ -61,7 +49,6 @@ class SparseLoads:
     start: IntArray  # [n + 1]
     index: Any  # [m] of int32: h·E + e
     probability: FloatArray  # [m]
-    known: Outside | None = None
 
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
@@ -107,21 +94,10 @@ class SparseLoads:
             shape, has_delay = self.packed.table_shape, self.packed.has_delay
             delay = np.empty(shape if has_delay else 0)
             costs, totals = np.empty((self.packed.num_constraints, *shape)), np.empty(self.packed.num_constraints)
-            counted = self.outside(agent).counted
-            self.packed.kernels.marginal_costs(self.packed.fields, self.arrays, counted, agent, delay, costs, totals)
+            self.packed.kernels.marginal_costs(self.packed.fields, self.arrays, agent, delay, costs, totals)
             found = MarginalCosts(delay if has_delay else None, costs), totals
             self._last[0] = (agent, found)
         return found
-
-    def outside(self, agent: int) -> Outside:
-        """Count all agents outside of a block around one, unless that has been done."""
-        known = self._outside[0]
-        if known is None or agent not in known.block:
-            # Then the others of the block are few to count, for each of those who are few to ask for.
-            size = max(MAX_APART, math.isqrt(len(self.start) - 1))
-            counted, first, last = self.packed.kernels.outside(self.packed.fields, self.arrays, agent, size)
-            known = self._outside[0] = Outside(range(first, last), counted)
-        return known
 
     def surely_vary(self, agent: int, table: FloatArray) -> bool:
         """Whether what the loads of all but one agent cost by a table [H or 1, E, n + 1] surely depends on chance.
@@ -148,11 +124,6 @@ class SparseLoads:
         return tuple(np.bincount(self.index[each], minlength=size) for each in found)  # type: ignore[return-value]
 
     @cached_property
-    def _outside(self) -> list[Outside | None]:
-        # One cell that is replaced whole, so that threads may share it.
-        return [self.known]
-
-    @cached_property
     def _last(self) -> list[tuple[int, tuple[MarginalCosts, FloatArray] | None]]:
         # One cell that is replaced whole, so that threads may share it.
         return [(-1, None)]
@@ -165,9 +136,7 @@ class SparseLoads:
         start[agent + 1 :] += len(index) - (last - first)
         indices = np.concatenate([self.index[:first], index, self.index[last:]])
         probabilities = np.concatenate([self.probability[:first], probability, self.probability[last:]])
-        known = self._outside[0]
-        still_known = known if known is not None and agent in known.block else None
-        return SparseLoads(self.packed, frozen(start), frozen(indices), frozen(probabilities), still_known)
+        return SparseLoads(self.packed, frozen(start), frozen(indices), frozen(probabilities))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +174,8 @@ def _of_rows(matrix: Any, rows: IntArray) -> Any:
     starts = matrix.indptr[rows]
     lengths = matrix.indptr[rows + 1] - starts
     ends = np.cumsum(lengths)
-    places = np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
-    return matrix.indices[places[matrix.data[places] > 0]]
+    entries = np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
+    return matrix.indices[entries[matrix.data[entries] > 0]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +191,8 @@ class PossibleLoads:
     def at(cls, game: LocalGame, policy: Iterable[FloatArray]) -> PossibleLoads:
         """Follow the policies of all agents, one table [H, S, A] after the other."""
         uses = tuple(possible_use(game, agent, table) for agent, table in zip(game.agents, policy, strict=True))
-        places = game.horizon * game.num_resources
-        may, must = (np.bincount(np.concatenate(each), minlength=places) for each in _columns(uses))
+        size = game.horizon * game.num_resources
+        may, must = (np.bincount(np.concatenate(each), minlength=size) for each in _columns(uses))
         return cls(game, uses, may, must)
 
     def replace(self, agent: int, table: FloatArray) -> PossibleLoads:

@@ -7,12 +7,13 @@ game need not be one of the joint game, which allows deviations that react to th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray, at_step
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, at_step
 from cmpg.errors import GameError
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -61,6 +62,34 @@ def to_joint(game: LocalGame) -> JointGame:
         constraint_names=game.constraint_names,
         binds=game.binds,
     )
+
+
+def to_joint_with_potential(game: LocalGame) -> JointGame:
+    """Write a local game over joint states and joint actions, where all agents get the stage reward of its potential.
+
+    The reward is φ = Σ_i private_i − Σ_e Σ_{m ≤ n_e} delay_e(m), so that V^φ of a lifted policy is Rosenthal's
+    potential of the own-state one: no less than that, and more by the rounding of the table at most.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import grid_world_local
+    >>> game = grid_world_local()
+    >>> policy, reference = game.uniform_policy(), JointPolicy.reference(game.policy_shapes)
+    >>> first, second = (to_joint_with_potential(game).at(lift_policy(game, each)) for each in (policy, reference))
+    >>> bool(np.isclose(first.values[0] - second.values[0], game.potential(policy)))
+    True
+    """
+    joint = to_joint(game)
+    cumulated = game.delay.cumsum(axis=-1) - game.delay[..., :1]  # by the load: what all its users pay, one by one
+    agents = [replace(agent, costs=-agent.reward[None]) for agent in game.agents]
+    charged = game.with_constraints(cumulated[None], np.zeros(1), ("minus the potential",), agents=agents)
+    ((minus,),) = _stage_tables(charged)[1:]
+    # Each entry is a sum of one private reward by agent and one cumulated delay by resource, of n + 1 terms each.
+    largest = sum(float(np.abs(agent.reward).max()) for agent in game.agents)
+    largest += float(np.abs(game.delay).sum(axis=(-2, -1)).max(initial=0.0))
+    rounding = 2 * (2 * game.num_agents + game.num_resources + 2) * UNIT_ROUNDOFF * largest
+    reward = (rounding - minus).reshape(joint.rewards.shape[1:])
+    return joint.with_rewards(np.stack([reward] * game.num_agents))
 
 
 def lift_policy(game: LocalGame, policy: JointPolicy) -> JointPolicy:

@@ -31,7 +31,7 @@ import numpy as np
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, generator
 from cmpg.cmdp.evaluation import SMALLEST, evaluate
 from cmpg.cmdp.model import CMDP
-from cmpg.errors import GameError
+from cmpg.errors import GameError, explains_keywords
 from cmpg.games.claims import claim_of
 from cmpg.games.game import Game, Names, Position, PotentialKind, PotentialProof
 from cmpg.games.joint.game import JointGame, joint_or_none
@@ -146,6 +146,7 @@ class PotentialCheck:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
+@explains_keywords()
 def check_potential(
     game: Game, *, rng: np.random.Generator | int = 0, trials: int = 3, cycles: int = 64
 ) -> PotentialCheck:

@@ -52,7 +52,7 @@ MAX_WORK = 300_000_000
 """The upper bound visits at most this many pairs of rows."""
 
 MAX_VARIABLES, SAMPLED_MOVES = 3_000, 300
-"""Stage rewards with at most so many entries are fitted to so many moves, by a linear program."""
+"""Stage rewards with at most 3,000 entries are fitted to 300 moves, by a linear program."""
 
 STARTS, SWEEPS = 4, 3
 """Cycles from which the search for a large residual begins, and how many times it goes through all entries."""

@@ -32,7 +32,7 @@ from cmpg.games.local.game import LocalGame
 from cmpg.games.local.loads import LoadTree, load_tables
 from cmpg.learning.confidence import Estimate, Interval, transition_box
 from cmpg.learning.joint_model import largest_gain
-from cmpg.learning.local.simulator import LocalKnown, LocalSamples
+from cmpg.learning.local.simulator import LocalProblemSpec, LocalSamples
 from cmpg.learning.outcome import Bounds
 from cmpg.learning.samples import Samples
 from cmpg.policy import JointPolicy
@@ -65,13 +65,13 @@ class LocalModel:
     (0.6, array([0.47]))
     """
 
-    known: LocalKnown
+    known: LocalProblemSpec
     kernels: tuple[Kernel, ...]  # of each kind
 
     __repr__ = fields_line
 
     @classmethod
-    def of(cls, known: LocalKnown, samples: LocalSamples, *, delta: float, interval: Interval) -> LocalModel:
+    def of(cls, known: LocalProblemSpec, samples: LocalSamples, *, delta: float, interval: Interval) -> LocalModel:
         """Turn counts into a model that holds the true kernels with probability 1 − δ.
 
         Parameters
@@ -113,7 +113,7 @@ class LocalModel:
         return ""
 
 
-def _kernel(known: LocalKnown, samples: LocalSamples, kind: int, *, delta: float, interval: Interval) -> Kernel:
+def _kernel(known: LocalProblemSpec, samples: LocalSamples, kind: int, *, delta: float, interval: Interval) -> Kernel:
     counts = samples.transitions[kind]
     support = None if known.supports is None else known.supports[kind]
     lower, upper = transition_box(Samples(counts.sum(axis=-1), counts), delta=delta, interval=interval, support=support)

@@ -33,7 +33,7 @@ MAX_ENTRIES = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class LocalKnown:
+class LocalProblemSpec:
     """What is known of a local game before the first sample; the kernels are not among it."""
 
     frame: LocalGame  # the game, in which all agents stay where they are
@@ -44,7 +44,7 @@ class LocalKnown:
     __repr__ = fields_line
 
     @classmethod
-    def of(cls, game: LocalGame, *, reveal_support: bool = False) -> LocalKnown:
+    def of(cls, game: LocalGame, *, reveal_support: bool = False) -> LocalProblemSpec:
         """Forget the kernels of a game; agents that share one are of one kind."""
         keys = [id(agent.transition) for agent in game.agents]
         numbers = {key: kind for kind, key in enumerate(dict.fromkeys(keys))}
@@ -161,7 +161,7 @@ class LocalSimulator:
         if not isinstance(game, LocalGame):
             advice = "Pass a LocalGame; GameSimulator hides the other forms."
             raise UnsupportedError(type(game).__name__, "has no agents with kernels of their own", advice)
-        self.known = LocalKnown.of(game, reveal_support=reveal_support)
+        self.known = LocalProblemSpec.of(game, reveal_support=reveal_support)
         self.ledger = Ledger(budget)
         self._rng = rng
         firsts = [game.agents[self.known.kinds.index(kind)] for kind in range(len(self.known.stationary))]

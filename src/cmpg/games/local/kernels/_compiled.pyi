@@ -5,6 +5,7 @@ from typing import Any
 from cmpg.arrays import FloatArray
 
 INTERFACE: int  # a digest of this file, as it was when the module was built
+HEADERS: int  # and of the headers beside it
 
 Usages = tuple[Any, Any, Any]
 
@@ -14,11 +15,9 @@ def accounts(
     packed: dict[str, Any], agents: tuple[int, ...], policies: tuple[Any, ...], values: FloatArray, costs: FloatArray
 ) -> tuple[bytes, bytes, bytes]: ...
 def totals(packed: dict[str, Any], usages: Usages, totals: FloatArray) -> None: ...
-def outside(packed: dict[str, Any], usages: Usages, agent: int, size: int) -> tuple[Any, int, int]: ...
 def marginal_costs(
     packed: dict[str, Any],
     usages: Usages,
-    outside: Any,
     agent: int,
     delays: FloatArray,
     marginals: FloatArray,
@@ -27,7 +26,6 @@ def marginal_costs(
 def judge(
     packed: dict[str, Any],
     usages: Usages,
-    outside: Any,
     first: int,
     last: int,
     values: FloatArray,

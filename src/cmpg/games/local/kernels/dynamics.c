@@ -132,7 +132,7 @@ static void take_out_quadratic(Table *table, const LoadDelta *usage)
         const int32_t index = usage->index[entry];
         while (index - first >= E)
             first += E;
-        const double others = mean[index] - usage->probability[entry];
+        const double others = mean[index] - usage->probability[entry]; /* may round to just below zero */
         saved[entry] = marginal[index];
         marginal[index] = base[index - first] + slope[index - first] * (others > 0.0 ? others : 0.0);
     }
@@ -173,15 +173,15 @@ static void put_back(Table *table, const LoadDelta *usage)
             table->loads.marginal[z][usage->index[entry]] = table->saved[entry * weightings + z];
 }
 
-/* What an agent has at the prices by a usage; what it does at present is taken out of the loads. */
+/* What an agent has at the prices by a usage; its current usage is taken out of the loads. */
 static double payoff_of(const Table *table, const LoadDelta *usage, double value, const double *costs)
 {
-    double met = 0.0, min_gain = value;
+    double met = 0.0, payoff = value;
     for (int64_t entry = 0; entry < usage->count; entry++)
         met += usage->probability[entry] * table->loads.marginal[0][usage->index[entry]];
     for (int j = 0; j < table->world.constraints; j++)
-        min_gain -= table->multipliers[j] * costs[j];
-    return min_gain - met;
+        payoff -= table->multipliers[j] * costs[j];
+    return payoff - met;
 }
 
 /* An agent's probability of using one (step, resource) changes; `before` and `after` are negative if it does not use it. */
@@ -312,6 +312,7 @@ static int still_improves(Table *table, int32_t agent, const Proposal *proposal)
     const double *costs = table->costs + agent * table->world.constraints;
     const double gain =
         payoff_of(table, &proposal->delta, proposal->value, proposal->costs) - payoff_of(table, usage, table->value[agent], costs);
+    /* The proposal was best against older loads; it still raises the agent's payoff, or it is dropped. */
     const int moves = gain > 0.0 && is_significant(&table->planner, agent, marginal, delays, table->multipliers,
                                                 table->dynamics->min_gain, gain);
     put_back(table, usage);
@@ -344,15 +345,14 @@ typedef struct {
 static int table_beside(Table *own, const Table *table)
 {
     const World *gridded = &table->gridded;
-    const size_t indices = (size_t)gridded->steps * (size_t)gridded->resources, general = (size_t)gridded->steps * (size_t)gridded->general;
+    const size_t indices = (size_t)gridded->steps * (size_t)gridded->resources;
     *own = *table;
     memset(&own->planner, 0, sizeof own->planner);
     own->saved = NULL;
     own->room = 0;
     own->loads.without = NULL;
     own->loads.room = 0;
-    own->loads.cache = calloc(general + 1, sizeof(MarginalCache));
-    int missing = own->loads.cache == NULL;
+    int missing = 0;
     for (int z = 0; z < own->loads.weightings; z++) {
         own->loads.marginal[z] = malloc((indices + 1) * sizeof(double));
         missing |= own->loads.marginal[z] == NULL;
@@ -377,7 +377,6 @@ static void table_leave(Table *own)
     planner_end(&own->planner);
     for (int z = 0; z < own->loads.weightings; z++)
         free(own->loads.marginal[z]);
-    free(own->loads.cache);
     free(own->loads.without);
     free(own->saved);
 }
@@ -411,15 +410,12 @@ static int proposers_begin(Proposers *proposers, const Table *table, int threads
 /* Marginal costs at these indices have changed. */
 static void update_proposers(Proposers *proposers, const Table *table, const LoadDelta *delta)
 {
-    const World *gridded = &table->gridded;
     for (int each = 0; each < proposers->count; each++) {
         Loads *own = &proposers->tables[each].loads;
         for (int64_t entry = 0; entry < delta->count; entry++) {
-            const int32_t index = delta->index[entry], r = gridded->general == 0 ? -1 : gridded->general_of[index % gridded->resources];
+            const int32_t index = delta->index[entry];
             for (int z = 0; z < own->weightings; z++)
                 own->marginal[z][index] = table->loads.marginal[z][index];
-            if (r >= 0)
-                own->cache[(int64_t)(index / gridded->resources) * gridded->general + r].changes++;
         }
     }
 }

@@ -40,11 +40,11 @@ typedef int Mask;
 #else
 #define UNROLLED
 #endif
-/* Read and write LANES neighbouring cells; SAME spreads one number over all lanes, and LARGER is the maximum by lane. A
+/* Read and write LANES neighbouring cells; BROADCAST spreads one number over all lanes, and LARGER is the maximum by lane. A
    comparison of lanes with nan is false, as it is for single numbers, so that both builds choose alike. */
 #define AT(array, cell) (*(Stored *)((array) + (cell)))
 #define READ(array, cell) ((Lanes)*(const Stored *)((array) + (cell)))
-#define SAME(number) ((Lanes){0} + (number))
+#define BROADCAST(number) ((Lanes){0} + (number))
 #define LARGER(one, other) CHOICE((one) > (other), one, other)
 
 static inline double larger(double one, double other)
@@ -337,13 +337,13 @@ ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, con
         }
         const Lanes value_here = edges ? reward + best : (reward - shared) + best;
         AT(here, cell) = value_here;
-        first = CHOICE(resting >= best, first, SAME(NO_ACTION));
+        first = CHOICE(resting >= best, first, BROADCAST(NO_ACTION));
         UNROLLED
         for (int j = 0; j < 4; j++) {
-            const Lanes own = CHOICE(value[j] >= best, SAME(action[j]), SAME(NO_ACTION));
+            const Lanes own = CHOICE(value[j] >= best, BROADCAST(action[j]), BROADCAST(NO_ACTION));
             first = CHOICE(own < first, own, first);
         }
-        first = CHOICE(first < NO_ACTION, first, SAME(0.0)); /* what is no number reaches nothing */
+        first = CHOICE(first < NO_ACTION, first, BROADCAST(0.0)); /* what is no number reaches nothing */
         AT(grid->picked, cell) = first;
     }
     write_picked(grid->picked, chosen, begin, end);
@@ -353,18 +353,18 @@ ALWAYS_INLINE void run_choosing(const Grid *grid, const Map *map, int edges, con
 ALWAYS_INLINE void first_of_best(const Grid *grid, const double *action, const Lanes *value, const Lanes *left, const Lanes *best,
                                  const double *ties, int32_t cell, Mask *taken)
 {
-    Lanes near[5], most = SAME(-INFINITY), first = SAME(NO_ACTION), rest;
+    Lanes near[5], most = BROADCAST(-INFINITY), first = BROADCAST(NO_ACTION), rest;
     rest = READ(grid->rest, cell);
     UNROLLED
     for (int j = 0; j < 5; j++) {
         /* Within ties[0] of the best, actions count as equal: they differ by less than rounding explains. */
-        near[j] = CHOICE(value[j] >= *best - ties[0], left[j], SAME(-INFINITY));
+        near[j] = CHOICE(value[j] >= *best - ties[0], left[j], BROADCAST(-INFINITY));
         most = LARGER(near[j], most);
     }
     UNROLLED
     for (int j = 0; j < 5; j++) {
-        const Lanes named = j < 4 ? SAME(action[j]) : rest;
-        const Lanes own = CHOICE(near[j] >= most - ties[1], named, SAME(NO_ACTION));
+        const Lanes named = j < 4 ? BROADCAST(action[j]) : rest;
+        const Lanes own = CHOICE(near[j] >= most - ties[1], named, BROADCAST(NO_ACTION));
         taken[j] = own < first;
         first = CHOICE(taken[j], own, first);
     }

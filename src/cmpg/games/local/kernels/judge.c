@@ -25,7 +25,7 @@ typedef struct {
     const World *world;
     const Usage *all;
     double *mean;                /* [H·E] */
-    double *pairs;               /* [H·E]: Σ u_i·u_j, if costs are wanted; else NULL */
+    double *pairs;               /* [H·E]: Σ u_i·u_j, of `count_others`; else NULL */
     Distribution *distributions; /* [H·R] */
     int64_t *changed_by; /* [H·E]: the half that changed an index last */
     int64_t half;        /* which is being added */
@@ -113,17 +113,6 @@ static void weigh(Others *others)
     const int64_t indices = H * E;
     const int64_t slope_size = (world->slope_stride ? H : 1) * E, first_size = (world->first_stride ? H : 1) * E;
     const int64_t cost_size = (world->general_cost_stride ? H : 1) * C * n;
-    if (R == 0 && !world->has_delay) {
-        for (int j = 0; j < world->constraints; j++)
-            for (int64_t h = 0; h < H; h++) {
-                const double *first = world->first_costs + j * first_size + h * world->first_stride;
-                const double *slope = world->slopes + (1 + j) * slope_size + h * world->slope_stride;
-                double *marginal = others->marginals + j * indices + h * E;
-                for (int64_t e = 0; e < E; e++)
-                    marginal[e] = first[e] + slope[e] * others->mean[h * E + e];
-            }
-        return;
-    }
     for (int64_t h = 0; h < H; h++)
         for (int64_t e = 0; e < E; e++) {
             const int64_t at = h * E + e;
@@ -194,8 +183,8 @@ static int is_wanted(const Others *others, int32_t first, int32_t last, int32_t 
     return begin < end && (others->visited == NULL || others->visited[end] > others->visited[begin]);
 }
 
-/* Visits agents from ≤ i < to, where all resources are quadratic; all outside of first ≤ i < last are counted already. */
-static int visit_quadratic(Others *others, int32_t first, int32_t last, int32_t from, int32_t to)
+/* Visits agents from ≤ i < to, where all resources are quadratic. */
+static int visit_quadratic(Others *others, int32_t from, int32_t to)
 {
     const World *world = others->world;
     const Usage *all = others->all;
@@ -206,7 +195,7 @@ static int visit_quadratic(Others *others, int32_t first, int32_t last, int32_t 
     double *after = calloc((size_t)world->steps * (size_t)world->resources, sizeof *after);
     others->largest = malloc((size_t)(world->constraints * world->steps + 1) * sizeof(double));
     int failed = without == NULL || after == NULL || others->largest == NULL;
-    for (int32_t i = first; !failed && i < last; i++)
+    for (int32_t i = 0; !failed && i < world->agents; i++)
         if (i < from || i >= to)
             for (int64_t entry = 0; entry < all[i].count; entry++)
                 others->mean[all[i].index[entry]] += all[i].probability[entry];
@@ -215,6 +204,8 @@ static int visit_quadratic(Others *others, int32_t first, int32_t last, int32_t 
             without[at++] = others->mean[all[i].index[entry]];
             others->mean[all[i].index[entry]] += all[i].probability[entry];
         }
+    /* Those before an agent, as counted above, and those after it, backwards: a sum of non-negative numbers, where the
+       total less its own use would cancel. */
     for (int32_t i = to - 1; !failed && i >= from; i--)
         for (int64_t entry = all[i].count - 1; entry >= 0; entry--) {
             without[--at] += after[all[i].index[entry]];
@@ -286,90 +277,28 @@ static int others_begin(Others *others, const World *world, const Usage *all)
     return 0;
 }
 
-/* Counts the half of a block without the agent, then a half of the other half, …, until a block of no more than `size`
-   agents is left, all agents outside of which is counted then. Blocks are those of `visit_block`, and so is the order. */
-static int count_outside(Others *others, int32_t *first, int32_t *last, int32_t agent, int32_t size)
+/* Counts all agents but one: the half without the agent, then a half of the other half, …. Blocks are those of
+   `visit_block`, and so is the order. */
+static int count_others(Others *others, int32_t agent)
 {
-    while (*last - *first > size) {
-        const int32_t middle = *first + (*last - *first) / 2;
-        const int32_t from = agent < middle ? middle : *first, to = agent < middle ? *last : middle;
+    int32_t first = 0, last = others->world->agents;
+    while (last - first > 1) {
+        const int32_t middle = first + (last - first) / 2;
+        const int32_t from = agent < middle ? middle : first, to = agent < middle ? last : middle;
         for (int32_t i = from; i < to; i++) {
             const Usage *usage = &others->all[i];
             for (int64_t entry = 0; entry < usage->count; entry++) {
                 const int32_t index = usage->index[entry];
                 const double u = usage->probability[entry];
                 Distribution *one = others_at(others, index);
-                if (others->pairs != NULL)
-                    others->pairs[index] += u * others->mean[index];
+                others->pairs[index] += u * others->mean[index];
                 others->mean[index] += u;
                 if (one != NULL && distribution_add(one, u, 0.0) < 0)
                     return -1;
             }
         }
-        *first = agent < middle ? *first : middle;
-        *last = agent < middle ? middle : *last;
-    }
-    return 0;
-}
-
-/* All agents outside of a block, counted once for all queries about agents inside. */
-typedef struct {
-    int32_t agents, first, last; /* n, and the block first ≤ i < last */
-    int64_t indices, general;       /* H·E, H·R */
-    double *mean, *pairs;        /* [H·E] */
-    Distribution *distributions; /* [H·R] */
-} Outside;
-
-static const char OUTSIDE[] = "cmpg.outside";
-
-static void outside_free(Outside *outside)
-{
-    for (int64_t at = 0; outside->distributions != NULL && at < outside->general; at++)
-        free(outside->distributions[at].probability);
-    free(outside->distributions);
-    free(outside->mean);
-    free(outside->pairs);
-    free(outside);
-}
-
-static void outside_end(PyObject *capsule)
-{
-    outside_free(PyCapsule_GetPointer(capsule, OUTSIDE));
-}
-
-/* Of a capsule or None, for agents from ≤ i < to of a world: 0 with *outside, which is NULL for None, or −1. */
-static int outside_of(const Outside **outside, PyObject *object, const World *world, int32_t from, int32_t to)
-{
-    *outside = NULL;
-    if (object == Py_None)
-        return 0;
-    const Outside *known = PyCapsule_GetPointer(object, OUTSIDE);
-    if (known == NULL)
-        return -1;
-    if (known->agents != world->agents || known->indices != (int64_t)world->steps * world->resources ||
-        known->general != (int64_t)world->steps * world->general || from < known->first || to > known->last) {
-        PyErr_SetString(PyExc_ValueError, "the agents outside are those of other agents, or of another game");
-        return -1;
-    }
-    *outside = known;
-    return 0;
-}
-
-/* Begins where all agents outside are counted. */
-static int others_resume(Others *others, const Outside *outside)
-{
-    memcpy(others->mean, outside->mean, (size_t)outside->indices * sizeof(double));
-    if (others->pairs != NULL)
-        memcpy(others->pairs, outside->pairs, (size_t)outside->indices * sizeof(double));
-    for (int64_t at = 0; at < outside->general; at++) {
-        const Distribution *known = &outside->distributions[at];
-        double *copy = malloc((size_t)(known->room + 1) * sizeof *copy);
-        if (copy == NULL)
-            return -1;
-        memcpy(copy, known->probability, (size_t)known->room * sizeof *copy);
-        free(others->distributions[at].probability);
-        others->distributions[at] = *known;
-        others->distributions[at].probability = copy;
+        first = agent < middle ? first : middle;
+        last = agent < middle ? middle : last;
     }
     return 0;
 }
@@ -398,8 +327,6 @@ typedef struct {
     double *maxima, *current, *sizes; /* [n], [n, 1 + k], [n, 1 + k] */
     int32_t first;
     double *weighted;                 /* [H·E], or as the cells of a grid lie */
-    const double *gridded;               /* the multipliers of what lies there, or NULL */
-    const Usage *last;                /* the usage beside which that was last, where all resources are quadratic */
 } Judge;
 
 static double *weighted_room(const Planner *planner)
@@ -448,20 +375,6 @@ static void sizes_beside_all(const World *world, const Usage *usage, const doubl
     }
 }
 
-/* On a grid, λ·marginal costs as its cells lie: all of them, or where nothing else has changed, those beside two agents. */
-static void scatter_beside(Judge *own, const Usage *usage, const double *marginals, const double *multipliers)
-{
-    const int64_t k = own->planner.world->constraints;
-    const int same = own->gridded != NULL && memcmp(own->gridded, multipliers, (size_t)k * sizeof(double)) == 0;
-    if (same && own->last != NULL) {
-        scatter_weighted_at(&own->planner, own->last, marginals, multipliers, own->weighted);
-        scatter_weighted_at(&own->planner, usage, marginals, multipliers, own->weighted);
-    } else
-        scatter_weighted(&own->planner, marginals, multipliers, own->weighted);
-    own->gridded = multipliers;
-    own->last = own->others->largest != NULL ? usage : NULL;
-}
-
 static int judge_agent(void *visitor, int32_t agent, const double *delays, const double *marginals)
 {
     Judge *own = visitor;
@@ -473,7 +386,7 @@ static int judge_agent(void *visitor, int32_t agent, const double *delays, const
     double *sizes = own->sizes + at * (1 + k);
     const int on_grid = planner->grid.cells > 0 && delays == NULL && own->others->largest != NULL;
     if (on_grid)
-        scatter_beside(own, usage, marginals, multipliers);
+        scatter_weighted(planner, marginals, multipliers, own->weighted);
     planner->gridded[0] = on_grid ? own->weighted : NULL;
     if (greatest(planner, agent, delays, marginals, multipliers, own->weighted, &own->maxima[at], sizes) < 0)
         return -1;
@@ -543,12 +456,11 @@ static void copy_to_alike(const Judge *own, const int32_t *like, int64_t count)
 static PyObject *judge_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *values, *costs, *multipliers, *maxima, *current, *sizes, *counted;
+    PyObject *packed, *position, *values, *costs, *multipliers, *maxima, *current, *sizes;
     int first, last;
-    if (!PyArg_ParseTuple(args, "OOOiiOOOOOO", &packed, &position, &counted, &first, &last, &values, &costs, &multipliers,
-                          &maxima, &current, &sizes))
+    if (!PyArg_ParseTuple(args, "OOiiOOOOOO", &packed, &position, &first, &last, &values, &costs, &multipliers, &maxima,
+                          &current, &sizes))
         return NULL;
-    const Outside *outside;
     Arrays arrays = {.count = 0};
     World world;
     Usages usages = {NULL, 0};
@@ -565,8 +477,6 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_IndexError, "there are no such agents");
         goto done;
     }
-    if (outside_of(&outside, counted, &world, first, last) < 0)
-        goto done;
     own.first = first;
     if ((own.values = array_with(&arrays, values, 'd', 0, "values", n)) == NULL ||
         (own.costs = array_with(&arrays, costs, 'd', 0, "costs", n * k)) == NULL ||
@@ -586,12 +496,10 @@ static PyObject *judge_kernel(PyObject *module, PyObject *args)
              (own.weighted = weighted_room(&own.planner)) == NULL ||
              (like = malloc((size_t)n * sizeof *like)) == NULL ||
              (visited = malloc(((size_t)world.agents + 1) * sizeof *visited)) == NULL ||
-             find_alike(&own, first, last, like, visited) < 0 ||
-             (outside != NULL && others_resume(&others, outside) < 0);
+             find_alike(&own, first, last, like, visited) < 0;
     others.visited = visited;
-    failed = failed ||
-             (world.general > 0 ? visit_block : visit_quadratic)(&others, outside == NULL ? 0 : outside->first,
-                                                            outside == NULL ? world.agents : outside->last, first, last) < 0;
+    failed = failed || (world.general > 0 ? visit_block(&others, 0, world.agents, first, last)
+                                          : visit_quadratic(&others, first, last)) < 0;
     if (!failed && others.stop == GO_ON)
         copy_to_alike(&own, like, n);
     end_without_lock(&watch);
@@ -610,90 +518,35 @@ done:
     return answer;
 }
 
-/* Counts all agents outside of a block around one: a capsule, and where the block begins and ends. */
-static PyObject *outside_kernel(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *packed, *position;
-    int agent, size;
-    if (!PyArg_ParseTuple(args, "OOii", &packed, &position, &agent, &size))
-        return NULL;
-    Arrays arrays = {.count = 0};
-    World world;
-    Usages usages = {NULL, 0};
-    Others others;
-    memset(&others, 0, sizeof others);
-    Outside *outside = NULL;
-    PyObject *answer = NULL;
-    if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0)
-        goto done;
-    if (agent < 0 || agent >= world.agents || size < 1) {
-        PyErr_SetString(PyExc_IndexError, "there is no such agent, or no such block");
-        goto done;
-    }
-    const int64_t indices = (int64_t)world.steps * world.resources;
-    int32_t first = 0, last = world.agents;
-    int failed;
-    Py_BEGIN_ALLOW_THREADS;
-    outside = calloc(1, sizeof *outside);
-    others.pairs = calloc((size_t)indices, sizeof(double));
-    failed = outside == NULL || others.pairs == NULL || others_begin(&others, &world, usages.all) < 0 ||
-             count_outside(&others, &first, &last, agent, size) < 0;
-    Py_END_ALLOW_THREADS;
-    if (failed) {
-        free(outside);
-        PyErr_NoMemory();
-        goto done;
-    }
-    *outside = (Outside){world.agents, first, last, indices, (int64_t)world.steps * world.general,
-                         others.mean, others.pairs, others.distributions};
-    others.mean = others.pairs = NULL;
-    others.distributions = NULL;
-    PyObject *capsule = PyCapsule_New(outside, OUTSIDE, outside_end);
-    if (capsule == NULL)
-        outside_free(outside);
-    else
-        answer = Py_BuildValue("(Nii)", capsule, (int)first, (int)last);
-done:
-    others_end(&others);
-    usages_end(&usages);
-    release_arrays(&arrays);
-    return answer;
-}
-
 /* What one more user beside all agents but one meets and adds: delays [H, E], marginal costs [k, H, E]; and what the loads
    of all agents but that agent cost: totals [k]. */
 static PyObject *marginal_costs_kernel(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *packed, *position, *counted, *delays, *marginals, *totals;
+    PyObject *packed, *position, *delays, *marginals, *totals;
     int agent;
-    if (!PyArg_ParseTuple(args, "OOOiOOO", &packed, &position, &counted, &agent, &delays, &marginals, &totals))
+    if (!PyArg_ParseTuple(args, "OOiOOO", &packed, &position, &agent, &delays, &marginals, &totals))
         return NULL;
     Arrays arrays = {.count = 0};
     World world;
     Usages usages = {NULL, 0};
     Others others;
     memset(&others, 0, sizeof others);
-    const Outside *outside;
     PyObject *answer = NULL;
     double *delay, *marginal, *total;
     if (world_of(&world, &arrays, packed) < 0 || usages_of(&usages, &world, &arrays, position) < 0 ||
         !has_agent(&world, agent))
         goto done;
     const int64_t indices = (int64_t)world.steps * world.resources;
-    if (outside_of(&outside, counted, &world, agent, agent + 1) < 0 ||
-        (delay = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? indices : 0)) == NULL ||
+    if ((delay = array_with(&arrays, delays, 'd', 1, "delays", world.has_delay ? indices : 0)) == NULL ||
         (marginal = array_with(&arrays, marginals, 'd', 1, "marginals", indices * world.constraints)) == NULL ||
         (total = array_with(&arrays, totals, 'd', 1, "totals", world.constraints)) == NULL)
         goto done;
-    int32_t first = outside == NULL ? 0 : outside->first, last = outside == NULL ? world.agents : outside->last;
     int failed;
     Py_BEGIN_ALLOW_THREADS;
     others.pairs = calloc((size_t)indices, sizeof(double));
     failed = others.pairs == NULL || others_begin(&others, &world, usages.all) < 0 ||
-             (outside != NULL && others_resume(&others, outside) < 0) ||
-             count_outside(&others, &first, &last, agent, 1) < 0;
+             count_others(&others, agent) < 0;
     if (!failed) {
         weigh(&others);
         if (world.has_delay)
@@ -715,7 +568,6 @@ done:
 
 PyMethodDef judge_kernels[] = {
     {"judge", judge_kernel, METH_VARARGS, "Bound what every agent could get, and evaluate what it has."},
-    {"outside", outside_kernel, METH_VARARGS, "Count all agents outside of a block of agents."},
     {"marginal_costs", marginal_costs_kernel, METH_VARARGS, "Find what one agent meets and adds on every resource."},
     {NULL, NULL, 0, NULL},
 };

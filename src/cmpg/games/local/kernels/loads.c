@@ -178,13 +178,13 @@ static void divide(const Distribution *one, double u, double *q, int32_t *low, i
     *low = one->low;
     *high = one->high;
     if (u <= 0.5) {
-        const double scale = 1.0 / not_u, ratio = u / not_u;
+        const double scale = 1.0 / not_u, ratio = u / not_u; /* ratio ≤ 1: errors do not grow upwards */
         for (int32_t m = one->low; m < one->high; m++) {
             double value = f[m] * scale - ratio * last;
             q[m] = last = value > 0.0 ? value : 0.0;
         }
     } else {
-        const double scale = 1.0 / u, ratio = not_u / u;
+        const double scale = 1.0 / u, ratio = not_u / u; /* < 1: errors do not grow downwards */
         double next = f[one->high - 1];
         *low = one->low > 0 ? one->low - 1 : 0;
         *high = one->high - 1;
@@ -235,8 +235,7 @@ int loads_begin(Loads *loads, const World *world, const double *weights, int wei
     const int64_t steps = loads->combined_stride ? H : 1, general_steps = loads->general_stride ? H : 1;
     loads->mean = calloc((size_t)(H * E), sizeof(double));
     loads->distributions = calloc((size_t)(H * R + 1), sizeof(Distribution));
-    loads->cache = calloc((size_t)(H * R + 1), sizeof(MarginalCache));
-    if (loads->mean == NULL || loads->distributions == NULL || loads->cache == NULL)
+    if (loads->mean == NULL || loads->distributions == NULL)
         return -1;
     for (int64_t at = 0; at < H * R; at++)
         if (distribution_clear(&loads->distributions[at]) < 0)
@@ -287,7 +286,6 @@ void loads_end(Loads *loads)
         for (int64_t at = 0; at < (int64_t)loads->world->steps * loads->world->general; at++)
             free(loads->distributions[at].probability);
     free(loads->distributions);
-    free(loads->cache);
     free(loads->mean);
     for (int z = 0; z < loads->weightings; z++) {
         free(loads->base[z]);
@@ -305,7 +303,6 @@ int loads_add(Loads *loads, int32_t index, double probability)
     loads->mean[index] += probability;
     if (r < 0)
         return 0;
-    loads->cache[(int64_t)h * world->general + r].changes++;
     return distribution_add(&loads->distributions[(int64_t)h * world->general + r], probability, NEGLIGIBLE);
 }
 
@@ -318,7 +315,6 @@ int loads_remove(Loads *loads, int32_t index, double probability, const Usage *a
     if (r < 0)
         return 0;
     Distribution *one = &loads->distributions[(int64_t)h * world->general + r];
-    loads->cache[(int64_t)h * world->general + r].changes++;
     if (probability >= 1.0) {
         one->sure--;
         return 0;
@@ -369,14 +365,6 @@ int loads_marginal_without(Loads *loads, int32_t index, double probability, doub
             values[z] = loads->base[z][at] + loads->slope[z][at] * others;
         return 0;
     }
-    MarginalCache *cache = &loads->cache[(int64_t)h * world->general + r];
-    uint64_t bits;
-    memcpy(&bits, &probability, sizeof bits);
-    const size_t slot = (size_t)((bits * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % MAX_CACHED; /* Fibonacci hashing */
-    if (cache->known[slot].changes == cache->changes + 1 && cache->known[slot].probability == probability) {
-        memcpy(values, cache->known[slot].marginal, (size_t)loads->weightings * sizeof *values);
-        return 0;
-    }
     const Distribution *one = &loads->distributions[(int64_t)h * world->general + r];
     const double *p = one->probability;
     int32_t low = one->low, high = one->high, sure = one->sure;
@@ -396,9 +384,6 @@ int loads_marginal_without(Loads *loads, int32_t index, double probability, doub
     const int64_t at = (h * loads->general_stride * world->general + r) * world->agents;
     for (int z = 0; z < loads->weightings; z++)
         values[z] = expected(loads->tables[z] + at, sure, p, low, high);
-    cache->known[slot].changes = cache->changes + 1;
-    cache->known[slot].probability = probability;
-    memcpy(cache->known[slot].marginal, values, (size_t)loads->weightings * sizeof *values);
     return 0;
 }
 

@@ -18,7 +18,7 @@
 #include "world_fields.h"
 
 #define MAX_WEIGHTINGS 3
-#define SHORT_LIST 16 /* actions, at most, that are compared without a branch */
+#define MAX_MAP_ACTIONS 16
 
 #ifdef _MSC_VER
 #define ALWAYS_INLINE static __forceinline
@@ -26,11 +26,8 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* Flags of matrices: the length of rows where all have the same, and whether the first of two entries is the state
-   itself; whether uses are listed by state, and whether all rows of a state begin with the same one, and have at most one
-   more. */
-#define ROW_WIDTH 255
-#define ROW_STAYS 256
+/* Flags of uses: whether they are listed by state, and whether all rows of a state begin with the same one, and have at
+   most one more. */
 #define USE_BY_STATE 1
 #define USE_ONE_MORE 2
 
@@ -99,16 +96,6 @@ int distribution_clear(Distribution *one); /* the load of no agent */
 int distribution_add(Distribution *one, double probability, double negligible);
 double expected(const double *table, int32_t sure, const double *probability, int32_t low, int32_t high);
 
-/* What agents meet who use one index with these probabilities, beside the others: in a crowd many use it alike. */
-#define MAX_CACHED 64
-typedef struct {
-    struct {
-        int64_t changes; /* of the load until then, and one more; 0: nothing is known */
-        double probability, marginal[MAX_WEIGHTINGS];
-    } known[MAX_CACHED]; /* in the slot that the bits of a probability give */
-    int64_t changes;
-} MarginalCache;
-
 /* Loads of all agents but a few, and the weighted marginal cost of one more user of each index. Weighting z is
    w[z][0]·E[d(1 + N)] + Σ_j w[z][1 + j]·E[g_j(1 + N) − g_j(N)]. */
 typedef struct {
@@ -116,7 +103,6 @@ typedef struct {
     int weightings;
     double *mean;                    /* [H·E] */
     Distribution *distributions;     /* [H·R] */
-    MarginalCache *cache;                    /* [H·R] */
     double *base[MAX_WEIGHTINGS];   /* [H or 1, E]: at load zero, on quadratic resources */
     double *slope[MAX_WEIGHTINGS];  /* [H or 1, E]: of each user */
     double *tables[MAX_WEIGHTINGS]; /* [H or 1, R, n]: by the load, on general ones */
@@ -144,7 +130,7 @@ void costs_of_loads(const World *world, const double *mean, const double *pairs,
 typedef struct {
     int32_t states, actions, moving; /* S, A, and how many actions move anywhere; 0: the world is no map */
     double stays, moves;             /* the probabilities of a move */
-    int16_t action[SHORT_LIST + 1];  /* [moving], ascending, and −1 */
+    int16_t action[MAX_MAP_ACTIONS + 1]; /* [moving], ascending, and −1 */
     int32_t *target;                 /* [S, moving]; S where the action stays */
     int32_t *edge;                   /* [S, moving]: used by moving; or NULL */
     int32_t *index;                  /* [S]: used by standing */
@@ -203,13 +189,11 @@ typedef struct {
     Map map;
     Grid grid;
     const double *gridded[2];      /* marginal costs on the grid, or NULL; see `plan_value` */
-    int32_t *one_use;           /* [rows of uses]: on tracks, the resource that an action uses, or E; else NULL */
-    double *met;                /* [E + 1]: scratch */
     double max_gridded;           /* no marginal cost on the grid is larger; 0: that is not known */
     int on_grid;                /* the last plan's actions are on the grid, and not in `chosen` */
     double *ahead[2], *here[2]; /* [S + 1]: values to go of the weighted reward, and of the second weighting */
     int16_t *chosen;            /* [Σ_h reach]: the best action, in the order of the agent's states */
-    double *present, *next;     /* [S]: where the agent is */
+    double *current, *next;     /* [S]: where the agent is */
     int8_t *marked;             /* [S or E] */
     int32_t *list, *next_list;  /* [S] */
     double *used;               /* [E] */
@@ -253,16 +237,14 @@ int policy_of(Policy *policy, Arrays *arrays, const World *world, int32_t agent,
 /* What an agent does by a policy, or by planner->chosen where policy is NULL. Returns −1 without memory. */
 int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage, double *value, double *costs);
 
-/* max V^{r − λc} of one agent in its CMDP, and the largest sums of |r| and of each |c_j|, in sizes [1 + k]. `delays` and
-   `marginal costs[j]` [H·E] are what one more user meets and adds; weighted [H·E] is scratch. Where planner->gridded has λ·marginal costs
-   already, those are read, and the sizes of costs are left at zero. */
+/* max V^{r − λc} of one agent in its CMDP, and the largest sums of |r| and of each |c_j|, in sizes [1 + k]. `delays` [H·E]
+   and `marginals` [k, H·E] are what one more user meets and adds; weighted [H·E] is scratch. Where planner->gridded has
+   λ·marginals already, those are read, and the sizes of costs are left at zero. */
 int greatest(Planner *planner, int32_t agent, const double *delays, const double *marginals, const double *multipliers,
              double *weighted, double *maximum, double *sizes);
 
-/* Scatters λ·marginal costs to the grid: of all indices, or of those that an agent uses. */
+/* Scatters λ·marginal costs to the grid. */
 void scatter_weighted(const Planner *planner, const double *marginals, const double *multipliers, double *gridded);
-void scatter_weighted_at(const Planner *planner, const Usage *usage, const double *marginals, const double *multipliers,
-                     double *gridded);
 
 /* Usages as they come from Python, (start, index, probability), and go there. */
 typedef struct {

@@ -87,11 +87,11 @@ static int read_uses(Map *map, const int64_t *use_start, const int32_t *used, in
 int map_begin(Map *map, const World *world)
 {
     memset(map, 0, sizeof *map);
-    if (world->agents == 0 || world->steps == 0 || world->actions[0] > SHORT_LIST || !all_alike(world))
+    if (world->agents == 0 || world->steps == 0 || world->actions[0] > MAX_MAP_ACTIONS || !all_alike(world))
         return 0;
     const int32_t matrix = world->moves_at[(int64_t)world->moves_of[0] * world->steps];
     const int32_t uses = world->uses_at[(int64_t)world->uses_of[0] * world->steps];
-    if (!(world->row_width[matrix] & ROW_STAYS) || !(world->use_by_state[uses] & (USE_BY_STATE | USE_ONE_MORE)))
+    if (!world->row_stays[matrix] || !(world->use_by_state[uses] & (USE_BY_STATE | USE_ONE_MORE)))
         return 0;
     const int64_t *row_start = world->row_start + world->first_row[matrix];
     const int32_t *target = world->target + row_start[0];

@@ -19,49 +19,6 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Whether every action leads to one state for sure and uses one resource at most: then which one, or E for none. */
-static int tracks_begin(Planner *planner, const World *world)
-{
-    int64_t rows = 0;
-    for (int32_t i = 0; i < world->agents; i++) {
-        if (world->actions[i] > SHORT_LIST || world->reward_columns[i] == 1 || world->cost_of[i] >= 0)
-            return 0;
-        for (int32_t h = 0; h < world->steps; h++) {
-            const int32_t moves = world->moves_at[(int64_t)world->moves_of[i] * world->steps + h];
-            const int32_t uses = world->uses_at[(int64_t)world->uses_of[i] * world->steps + h];
-            const int64_t pairs = (int64_t)world->states[i] * world->actions[i], end = world->first_use_row[uses] + pairs;
-            if ((world->row_width[moves] & ROW_WIDTH) != 1 || world->use_by_state[uses] & USE_BY_STATE)
-                return 0;
-            rows = end > rows ? end : rows;
-        }
-    }
-    planner->one_use = malloc(((size_t)rows + 1) * sizeof *planner->one_use);
-    planner->met = calloc((size_t)world->resources + 1, sizeof *planner->met);
-    if (planner->one_use == NULL || planner->met == NULL)
-        return -1;
-    int fits = 1;
-    for (int64_t row = 0; row < rows; row++) {
-        const int64_t begin = world->use_start[row], length = world->use_start[row + 1] - begin;
-        planner->one_use[row] = length == 0 ? world->resources : world->used[begin];
-        fits = fits && length <= 1;
-    }
-    for (int32_t i = 0; fits && i < world->agents; i++) {
-        if (i > 0 && world->moves_of[i] == world->moves_of[i - 1])
-            continue;
-        for (int32_t h = 0; fits && h < world->steps; h++) {
-            const int32_t moves = world->moves_at[(int64_t)world->moves_of[i] * world->steps + h];
-            const double *probability = world->probability + world->row_start[world->first_row[moves]];
-            for (int64_t row = 0; row < (int64_t)world->states[i] * world->actions[i]; row++)
-                fits = fits && probability[row] == 1.0;
-        }
-    }
-    if (!fits) {
-        free(planner->one_use);
-        planner->one_use = NULL;
-    }
-    return 0;
-}
-
 int planner_begin(Planner *planner, const World *world, uint64_t seed)
 {
     memset(planner, 0, sizeof *planner);
@@ -83,10 +40,9 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
         missing |= (planner->here[z] = calloc(S + 1, sizeof(double))) == NULL;
     }
     if (seed == 0) /* ties are not broken on a map */
-        missing |= map_begin(&planner->map, world) < 0 || grid_begin(&planner->grid, &planner->map, world) < 0 ||
-                   tracks_begin(planner, world) < 0;
+        missing |= map_begin(&planner->map, world) < 0 || grid_begin(&planner->grid, &planner->map, world) < 0;
     missing |= (planner->chosen = calloc((size_t)most, sizeof(int16_t))) == NULL;
-    missing |= (planner->present = calloc(S, sizeof(double))) == NULL;
+    missing |= (planner->current = calloc(S, sizeof(double))) == NULL;
     missing |= (planner->next = calloc(S, sizeof(double))) == NULL;
     missing |= (planner->marked = calloc(marks, 1)) == NULL;
     missing |= (planner->list = calloc(S, sizeof(int32_t))) == NULL;
@@ -100,8 +56,6 @@ int planner_begin(Planner *planner, const World *world, uint64_t seed)
 
 void planner_end(Planner *planner)
 {
-    free(planner->one_use);
-    free(planner->met);
     grid_end(&planner->grid);
     map_end(&planner->map);
     for (int z = 0; z < 2; z++) {
@@ -109,7 +63,7 @@ void planner_end(Planner *planner)
         free(planner->here[z]);
     }
     free(planner->chosen);
-    free(planner->present);
+    free(planner->current);
     free(planner->next);
     free(planner->marked);
     free(planner->list);
@@ -206,33 +160,9 @@ static inline double larger(double one, double other)
     return one > other ? one : other;
 }
 
-/* One step back where an action leads to one state for sure, and uses at most one resource: agents on tracks. */
-static void back_on_tracks(Planner *planner, const Step *step, const int32_t *one_use, const double *marginal,
-                           const int32_t *order, int32_t count, const double *ahead, double *here, int16_t *chosen)
-{
-    const int32_t actions = step->actions, *targets = step->target + step->row_start[0];
-    double *met = planner->met;
-    memcpy(met, marginal, (size_t)planner->world->resources * sizeof *met); /* the last one is nothing */
-    for (int32_t p = 0; p < count; p++) {
-        const int64_t row = (int64_t)order[p] * actions;
-        const int32_t *target = targets + row, *use = one_use + row;
-        const double *reward = step->reward + row;
-        double value[SHORT_LIST], best = -INFINITY;
-        for (int32_t a = 0; a < actions; a++) {
-            value[a] = ahead[target[a]] + (reward[a] - met[use[a]]);
-            best = larger(value[a], best);
-        }
-        uint32_t reached = 0;
-        for (int32_t a = 0; a < actions; a++)
-            reached |= (uint32_t)(value[a] >= best) << a;
-        chosen[p] = reached ? lowest_bit(reached) : 0; /* values that are not numbers reach nothing */
-        here[order[p]] = best;
-    }
-}
-
-/* One step back in general. */
-static void back_by_action(const Step *step, const double *marginal, const double *multipliers, const int32_t *order,
-                              int32_t count, const double *ahead, double *here, int16_t *chosen, uint64_t *random)
+/* One step back. */
+static void back(const Step *step, const double *marginal, const double *multipliers, const int32_t *order, int32_t count,
+                 const double *ahead, double *here, int16_t *chosen, uint64_t *random)
 {
     for (int32_t p = 0; p < count; p++) {
         const int32_t s = order[p];
@@ -307,19 +237,11 @@ static double plan(Planner *planner, int32_t agent, const double *marginal, cons
     }
     int16_t *chosen = planner->chosen + pairs_of(world, agent);
     double *ahead = NULL, *here = planner->here[0];
-    if (planner->one_use != NULL) {
-        ahead = planner->ahead[0];
-        memset(ahead, 0, (size_t)world->states[agent] * sizeof *ahead);
-    }
     for (int32_t h = world->steps - 1; h >= 0; h--) {
         const Step step = step_of(world, agent, h);
         const double *marginals = marginal + (int64_t)h * world->resources;
         chosen -= reach[h];
-        if (planner->one_use != NULL)
-            back_on_tracks(planner, &step, planner->one_use + (step.use_start - world->use_start), marginals, order, reach[h],
-                           ahead, here, chosen);
-        else
-            back_by_action(&step, marginals, multipliers, order, reach[h], ahead, here, chosen, &planner->random);
+        back(&step, marginals, multipliers, order, reach[h], ahead, here, chosen, &planner->random);
         double *old = ahead == NULL ? planner->ahead[0] : ahead;
         ahead = here;
         here = old;
@@ -520,7 +442,7 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
     const int16_t *chosen = planner->chosen;
     const Grid *grid = &planner->grid;
     int32_t *rank = NULL; /* the index of each state in the agent's order, where its own plan is followed */
-    double *present = planner->present, *next = planner->next, *used = planner->used;
+    double *current = planner->current, *next = planner->next, *used = planner->used;
     int32_t *list = planner->list, *next_list = planner->next_list, length = 0;
     uint64_t *touched = planner->touched;
     int8_t *marked = planner->marked;
@@ -536,11 +458,11 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
     usage->count = 0;
     *value = 0.0;
     memset(costs, 0, (size_t)world->constraints * sizeof *costs);
-    memset(present, 0, (size_t)S * sizeof *present);
+    memset(current, 0, (size_t)S * sizeof *current);
     memset(next, 0, (size_t)S * sizeof *next);
     for (int64_t entry = world->initial_of[agent]; entry < world->initial_of[agent + 1]; entry++) {
         list[length++] = world->initial_state[entry];
-        present[world->initial_state[entry]] = world->initial_probability[entry];
+        current[world->initial_state[entry]] = world->initial_probability[entry];
     }
     for (int32_t h = 0; h < world->steps && !failed; h++) {
         const Step step = step_of(world, agent, h);
@@ -548,7 +470,7 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
         int32_t next_length = 0;
         for (int32_t at = 0; at < length; at++) {
             const int32_t s = list[at];
-            const double here = present[s];
+            const double here = current[s];
             const int64_t pair = (int64_t)h * S + s;
             int32_t first, end;
             if (policy == NULL) {
@@ -556,7 +478,7 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
                 end = first + 1;
             } else
                 first = first_action(policy, pair, A, &end);
-            present[s] = 0.0;
+            current[s] = 0.0;
             for (int32_t a = first; a < end; a++) {
                 const int64_t row = (int64_t)s * A + a, use = step.by_state ? s : row;
                 const double x = policy == NULL || policy->table == NULL ? here : here * policy->table[pair * A + a];
@@ -596,8 +518,8 @@ int account(Planner *planner, int32_t agent, const Policy *policy, Usage *usage,
             }
         for (int32_t at = 0; at < next_length; at++)
             marked[next_list[at]] = 0;
-        double *there = present;
-        present = next;
+        double *there = current;
+        current = next;
         next = there;
         int32_t *before = list;
         list = next_list;
@@ -653,26 +575,6 @@ void scatter_weighted(const Planner *planner, const double *marginals, const dou
             if (grid->grid_index[e] >= 0)
                 step[grid->grid_index[e]] = weighted;
         }
-    }
-}
-
-void scatter_weighted_at(const Planner *planner, const Usage *usage, const double *marginals, const double *multipliers,
-                     double *gridded)
-{
-    const World *world = planner->world;
-    const Grid *grid = &planner->grid;
-    const int64_t indices = (int64_t)world->steps * world->resources;
-    int32_t first = 0; /* index of this step's first resource */
-    double *step = gridded;
-    for (int64_t entry = 0; entry < usage->count; entry++) {
-        const int32_t index = usage->index[entry];
-        for (; index - first >= world->resources; first += world->resources)
-            step += grid_stride(grid);
-        double weighted = 0.0;
-        for (int j = 0; j < world->constraints; j++)
-            weighted += multipliers[j] * marginals[j * indices + index];
-        if (grid->grid_index[index - first] >= 0)
-            step[grid->grid_index[index - first]] = weighted;
     }
 }
 

@@ -44,7 +44,7 @@ struct ThreadPool {
     Work work;
     int workers;
     int64_t count;      /* items of this round */
-    atomic_llong round; /* that was begun; OVER: go home */
+    atomic_llong round; /* that was begun, or SHUTDOWN */
     atomic_llong next;  /* item */
     atomic_int busy;    /* workers who have not seen that all items are taken */
     Worker all[MAX_WORKERS];

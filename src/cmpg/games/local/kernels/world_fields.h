@@ -28,7 +28,7 @@
     TABLE(moves_of, int32_t, 'i')   /* [n]: which sequence of matrices */                                              \
     TABLE(moves_at, int32_t, 'i')   /* [sequences, H]: the matrix of each step */                                      \
     TABLE(first_row, int64_t, 'q')  /* [matrices] */                                                                   \
-    TABLE(row_width, int32_t, 'i')  /* [matrices]: entries in each row if all have as many, else 0; and ROW_STAYS */   \
+    TABLE(row_stays, int8_t, 'b')   /* [matrices]: whether rows have two entries, the state itself first */              \
     TABLE(row_start, int64_t, 'q')  /* [rows + 1] */                                                                   \
     TABLE(target, int32_t, 'i')     /* [entries] */                                                                    \
     TABLE(probability, double, 'd') /* [entries] */                                                                    \
