@@ -7,6 +7,7 @@ else unless it says so.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 from pathlib import Path
@@ -27,3 +28,13 @@ def fingerprint(*folders: str) -> str:
         for path in sorted(each for each in (ROOT / folder).rglob("*") if each.suffix in (".py", ".c", ".h")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def wilson(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of which a sample was seen."""
+    if whole == 0:
+        return 0.0, 1.0
+    share, scale = part / whole, 1 + z**2 / whole
+    middle = (share + z**2 / (2 * whole)) / scale
+    half = z * math.sqrt(share * (1 - share) / whole + z**2 / (4 * whole**2)) / scale
+    return middle - half, middle + half

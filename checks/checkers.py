@@ -34,8 +34,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "build" / "checkers.json"
+from checks import BUILD, DATA, ROOT
+
+OUT = BUILD / "checkers.json"
 SCRIPT = ROOT / "src" / "cmpg" / "report" / "check.js"
 BATCH = 100
 SMALL = Fraction(1, 10**30)
@@ -107,7 +108,6 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     claims = options.claims if options.claims is not None else 0 if options.times or options.coq else 2000
     forgeries = claims if options.forgeries is None else options.forgeries
-    sys.path[:0] = [str(ROOT / "tests")]
     programs = {"verified": verifier(), "node": shutil.which("node")}
     for name, found in programs.items():
         if found is None:
@@ -316,17 +316,16 @@ def timed_games() -> Iterator[tuple[str, Any]]:
     yield "grid world, own cells", scenarios.grid_world_local()
     yield "charging, bundled day", scenarios.charging()
     yield "robots, 8 on 10 x 10", scenarios.robots()
-    data = ROOT.parent / "shared" / "data"
-    if data.is_dir():
+    if DATA.is_dir():
         yield (
             "charging, 46 cars",
-            scenarios.charging(sessions=data / "acn" / "caltech_2019-05_2019-08.csv.gz", day="2019-06-12"),
+            scenarios.charging(sessions=DATA / "acn" / "caltech_2019-05_2019-08.csv.gz", day="2019-06-12"),
         )
         yield (
             "robots, 30 on 32 x 32, H=60",
-            scenarios.robots(map=data / "maps" / "random-32-32-20.map", num_agents=30, horizon=60, seed=1),
+            scenarios.robots(map=DATA / "maps" / "random-32-32-20.map", num_agents=30, horizon=60, seed=1),
         )
-        folder = data / "tntp"
+        folder = DATA / "tntp"
         yield (
             "Sioux Falls, 120 platoons",
             scenarios.routing(

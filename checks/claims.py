@@ -14,25 +14,20 @@ build/claims, and is judged again only after the library, the judge or Python ha
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
-import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
 
-from checks import BUILD, evidence
-from checks.sweep import fingerprint, kept
+from checks import BUILD, evidence, fingerprint
+from checks.records import Record, by_form, judged_chunks, wrong_lines
 
 CHUNK = 100
 """Claims that are judged before anything is written down."""
 
 
-def judge_chunk(chunk: int) -> dict[str, Any]:
+def judge_chunk(chunk: int) -> Record:
     """Judge one chunk of claims, and return what is to be kept of it."""
     from oracles.rare_claiming import examine_any
 
@@ -50,50 +45,19 @@ def judge_chunk(chunk: int) -> dict[str, Any]:
     }
 
 
-def judge_claims(first: int, wanted: int, jobs: int, path: Path) -> list[dict[str, Any]]:
-    """Judge what has not been judged, and return all of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    chunks = range(first // CHUNK, first // CHUNK - (-wanted // CHUNK))
-    done = kept(path)
-    left = [chunk for chunk in chunks if chunk not in done]
-    print(f"{len(done) * CHUNK:,} claims are judged, {len(left) * CHUNK:,} are left", flush=True)
-    began = time.monotonic()
-    with path.open("a") as log, get_context("spawn").Pool(jobs) as pool:
-        try:
-            for number, record in enumerate(pool.imap_unordered(judge_chunk, left), 1):
-                log.write(json.dumps(record) + "\n")
-                log.flush()
-                done[record["chunk"]] = record
-                for seed, kind, *problems in record["wrong"]:
-                    print(f"claim {seed} ({kind}): {'; '.join(problems)}", flush=True)
-                if number % 20 == 0:
-                    rate = number * CHUNK / (time.monotonic() - began)
-                    print(f"{len(done) * CHUNK:,} claims, {rate:.0f} a second", flush=True)
-        except KeyboardInterrupt:
-            print("interrupted; the next run goes on from here")
-    return [done[chunk] for chunk in chunks if chunk in done]
-
-
-def page(records: Sequence[dict[str, Any]]) -> str:
+def page(records: Sequence[Record]) -> str:
     """Return the table of claims by form and verdict, how many took each road, and what is wrong."""
     counts, roads, kinds_of_arithmetic = (
         sum((Counter(record[name]) for record in records), Counter()) for name in ("counts", "roads", "arithmetic")
     )
-    forms = sorted({name.split("/")[0] for name in counts})
-    verdicts = sorted({name.split("/")[1] for name in counts})
-    rows = [[verdict, *(counts[f"{form}/{verdict}"] for form in forms)] for verdict in verdicts]
-    rows = [[*row, sum(row[1:])] for row in rows]
-    rows.append(["all", *(sum(row[at] for row in rows) for at in range(1, len(forms) + 2))])
-    wrong = [each for record in records for each in record["wrong"]]
-    total, seconds = sum(counts.values()), sum(record["seconds"] for record in records)
+    wrong, total = wrong_lines(records, "claim"), sum(counts.values())
+    seconds = sum(record["seconds"] for record in records)
     lines = [
         f"# {total:,} claims, {len(wrong)} wrong (Python {platform.python_version()})",
         "",
-        *(f"- claim {seed}, {kind}: {'; '.join(problems)}" for seed, kind, *problems in wrong),
-        *([""] if wrong else []),
-        "| verdict | " + " | ".join([*forms, "all"]) + " |",
-        "|---|" + "---:|" * (len(forms) + 1),
-        *(f"| {row[0]} | " + " | ".join(f"{number:,}" for number in row[1:]) + " |" for row in rows),
+        *wrong,
+        *[""] * bool(wrong),
+        *by_form(records, "verdict"),
         "",
         "| road | claims |",
         "|---|---:|",
@@ -115,9 +79,9 @@ def main(argv: list[str]) -> int:
     chosen = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = "1"
     version = "".join(platform.python_version_tuple()[:2])
-    records = judge_claims(
-        chosen.first, chosen.claims, chosen.jobs, BUILD / "claims" / f"{fingerprint()}-{version}.jsonl"
-    )
+    chunks = range(chosen.first // CHUNK, chosen.first // CHUNK - (-chosen.claims // CHUNK))
+    path = BUILD / "claims" / f"{fingerprint('tests/oracles')}-{version}.jsonl"
+    records = judged_chunks(judge_chunk, chunks, path, size=CHUNK, what="claim", jobs=chosen.jobs)
     target = BUILD / "claims.md"
     target.write_text(page(records), "utf-8")
     print(f"{target} is written")

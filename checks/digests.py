@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
 NUM_RANDOM_GAMES = 300
 SCENARIOS = (
     "counter-example",
@@ -61,7 +60,6 @@ def main(argv: list[str]) -> int:
 
 def answers(num_games: int) -> Iterator[tuple[str, dict]]:
     """Solve and learn, and yield a name and a record for each answer."""
-    sys.path[:0] = [str(ROOT / "tests")]
     import cmpg
     from oracles.random_games import draw, suitable_epsilon
     from oracles.sweeping import build

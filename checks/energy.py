@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from checks import DATA
 from cmpg import solve
 from cmpg.equilibrium.result import Result
 from cmpg.files.run_folder import game_of
@@ -24,7 +25,6 @@ from cmpg.scenarios.car_charging import charging
 from cmpg.scenarios.charging_site import charging_day, charging_site
 from cmpg.scenarios.charging_stays import Stay, stay_of
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "acn"
 DAYS = (("caltech", "2019-06-12"), ("jpl", "2019-06-12"), ("caltech", "2019-07-30"), ("jpl", "2019-08-14"))
 SLOTS = (60, 30, 15)
 LARGEST_DEVIATION = 0.01
@@ -33,7 +33,7 @@ LARGEST_DEVIATION = 0.01
 def main(argv: list[str]) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m checks energy", description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of SITE_2019-05_2019-08.csv.gz")
+    parser.add_argument("--data", type=Path, default=DATA / "acn", help="folder of SITE_2019-05_2019-08.csv.gz")
     parser.add_argument("--power", default="6.6", help="kW of a car, as for `cmpg solve charging`")
     arguments = parser.parse_args(argv)
     if not arguments.data.is_dir():

@@ -10,7 +10,6 @@ with ε = 1e-6. `--write` writes docs/findings.md and its charts.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from checks import BUILD, ROOT, fingerprint
+from checks import BUILD, ROOT, fingerprint, wilson
 from checks.learning import growth
+from checks.records import Record, Records
 from cmpg.cmdp.planning import plan
 from cmpg.duality.analysis import analyse_duality
 from cmpg.equilibrium.ascent import coordinate_ascent
@@ -35,8 +35,6 @@ STARTS, EPSILON, CLOSED = 20, 1e-6, 1e-5
 
 SWEPT = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Thresholds of the prices: shares of the way from the least cost to that of the best unconstrained plan."""
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -144,35 +142,16 @@ def examine(name: str, seed: int, share: float) -> Record:
 
 def compute(games: int, path: Path, look: Callable[[str, int, float], Record] = examine) -> dict[str, Record]:
     """Examine what has not been examined, and return all of it by task."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    whole = [line for line in lines if line.endswith("}")]  # a line that a kill cut short is done again
-    done = {each["task"]: each for each in map(json.loads, whole)}
-    wanted = [f"{name}/{seed}/{share}" for name, seed, share in tasks(games)]
-    began = time.process_time()
-    with path.open("a", encoding="utf-8") as log:
-        if lines and len(whole) < len(lines):
-            log.write("\n")
-        for (name, seed, share), key in zip(tasks(games), wanted, strict=True):
-            if key not in done:
-                done[key] = {"task": key, **look(name, seed, share)}
-                log.write(json.dumps(done[key]) + "\n")
-                log.flush()
+    records, began = Records(path, lambda record: str(record["task"])), time.process_time()
+    wanted = {f"{name}/{seed}/{share}": (name, seed, share) for name, seed, share in tasks(games)}
+    for key, task in wanted.items():
+        if key not in records.known:
+            records.keep({"task": key, **look(*task)})
     print(f"{len(wanted)} games, {time.process_time() - began:.0f} CPU seconds")
-    return {key: done[key] for key in wanted}
+    return {key: records.known[key] for key in wanted}
 
 
 # Statistics.
-
-
-def wilson(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
-    if whole == 0:
-        return 0.0, 1.0
-    share, scale = part / whole, 1 + z**2 / whole
-    middle = (share + z**2 / (2 * whole)) / scale
-    half = z * np.sqrt(share * (1 - share) / whole + z**2 / (4 * whole**2)) / scale
-    return float(middle - half), float(middle + half)
 
 
 def mean_error(values: Sequence[float]) -> tuple[float, float]:

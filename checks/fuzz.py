@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import resource
 import sys
@@ -25,6 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from checks import BUILD, evidence, fingerprint
+from checks.records import Records
 
 CHUNK = 1000
 """Spoilt files that are tried before anything is written down."""
@@ -108,25 +108,20 @@ SOLVED = 0.6
 def own_engine(chosen: argparse.Namespace) -> int:
     """Fuzz with the mutations of tests/fuzzing, in several processes."""
     path = BUILD / "fuzz" / f"{fingerprint('tests/fuzzing')}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    records = list({(record["door"], record["begin"]): record for record in lines}.values())
+    records = Records(path, lambda record: (record["door"], record["begin"]))
     done: Counter[str] = Counter()
-    for record in records:
+    for record in records.known.values():
         size = record["executed"] if record["door"] != "solve" else SOLVE_CHUNK
         done[record["door"]] = max(done[record["door"]], record["begin"] + size)
     ends = time.monotonic() + 60 * chosen.minutes
-    with path.open("a") as log, get_context("spawn").Pool(chosen.jobs) as pool:
+    with get_context("spawn").Pool(chosen.jobs) as pool:
         try:
             for record in pool.imap(work, takewhile_time(tasks(done, chosen), ends)):
-                records.append(record)
-                log.write(json.dumps(record) + "\n")
-                log.flush()
-                for problem in record["found"]:
+                for problem in records.keep(record)["found"]:
                     print(f"{record['door']}: {problem}", flush=True)
         except KeyboardInterrupt:
             print("interrupted; the next run goes on from here")
-    return summarise(records)
+    return summarise([*records.known.values()])
 
 
 def takewhile_time(work_to_do: Iterator[tuple[str, int, int]], ends: float) -> Iterator[tuple[str, int, int]]:

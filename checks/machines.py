@@ -12,7 +12,6 @@ that `make test ORDER=…` repeats it.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -28,6 +27,7 @@ from pathlib import Path
 
 from checks import BUILD, ROOT, evidence
 from checks.environments import pythons
+from checks.records import Records
 
 FOLDER = BUILD / "machines"
 BUSY_LOOPS = 4
@@ -121,9 +121,8 @@ def main(argv: list[str]) -> int:
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    record = FOLDER / "outcomes.jsonl"
-    lines = record.read_text("utf-8").splitlines() if record.exists() else []
-    known = {each["machine"]: each for each in map(json.loads, lines) if each["commit"] == commit}
+    records = Records(FOLDER / "outcomes.jsonl", lambda record: (record["machine"], record["commit"]))
+    known = {name: each for (name, at), each in records.known.items() if at == commit}
 
     def begun(machine: Machine) -> dict[str, object]:
         print(f"{machine.name} …", flush=True)
@@ -132,10 +131,8 @@ def main(argv: list[str]) -> int:
     left = [machine for machine in chosen if machine.name not in known]
     with ThreadPoolExecutor(given.at_once) as pool:
         for ended in as_completed([pool.submit(begun, machine) for machine in left]):
-            outcome = ended.result()
-            known[str(outcome["machine"])] = outcome
-            with record.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(outcome) + "\n")
+            outcome = records.keep(ended.result())
+            known[outcome["machine"]] = outcome
     for machine in chosen:
         each = known[machine.name]
         print(f"{machine.name:36} {'green' if each['passed'] else 'RED':6} {each['outcome']} (--order {each['order']})")

@@ -23,7 +23,6 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import json
-import math
 import os
 import resource
 import signal
@@ -34,7 +33,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from checks import BUILD, ROOT, evidence
+from checks import BUILD, ROOT, evidence, wilson
+from checks.records import Records
 
 SOURCE = ROOT / "src"
 JUDGED = Path(__file__).with_name("survivors.json")
@@ -581,38 +581,22 @@ class Score:
 def test_target(target: Target, size: int, seed: int, folder: Path, *, known_only: bool) -> dict:
     """Try a sample of mutants of one file, and return the record."""
     path = folder / f"{target.name.replace(' ', '_')}-{fingerprint(target)}.jsonl"
-    known = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        record = json.loads(line)
-        known[record["mark"]] = record
+    records = Records(path, lambda record: str(record["mark"]))
+    known = records.known
     mutants = all_mutants((SOURCE / target.path).read_text("utf-8"))
     # Where more is wanted, more has to be seen.
     chosen = sampled(mutants, size if target.least < 0.9 else 5 * size, seed)
     if known_only:
         chosen = [mutant for mutant in chosen if mutant.mark in known]
     without = failing(target, folder) if any(mutant.mark not in known for mutant in chosen) else ()
-    with path.open("a") as log:
-        for mutant in chosen:
-            if mutant.mark in known:
-                continue
+    for mutant in chosen:
+        if mutant.mark not in known:
             killed, seconds = noticed(target, mutant.number, without)
-            known[mutant.mark] = {"mark": mutant.mark, "killed": killed, "seconds": seconds}
-            log.write(json.dumps(known[mutant.mark]) + "\n")
-            log.flush()
+            records.keep({"mark": mutant.mark, "killed": killed, "seconds": seconds})
             if not killed:
                 print(f"  survives: line {mutant.line}: {mutant.change} ({seconds:.0f} s)", flush=True)
     tried = [(mutant, known[mutant.mark]["killed"]) for mutant in chosen]
     return {"target": target, "total": len(mutants), "tried": tried}
-
-
-def interval(killed: int, tried: int) -> tuple[float, float]:
-    """Return the 95 % interval of a rate of which a sample was seen (Wilson)."""
-    if not tried:
-        return 0.0, 1.0
-    z, rate = 1.96, killed / tried
-    middle = (rate + z * z / (2 * tried)) / (1 + z * z / tried)
-    half = z * math.sqrt(rate * (1 - rate) / tried + z * z / (4 * tried * tried)) / (1 + z * z / tried)
-    return middle - half, middle + half
 
 
 INTRODUCTION = """# Mutants
@@ -637,7 +621,7 @@ def page(records: list[dict]) -> tuple[str, Score, bool]:
         reasons = judged.get(target.name, {})
         alive = [mutant for mutant, killed in tried if not killed]
         score = Score(len(tried), len(alive), sum(_is_same(reasons, mutant.key) for mutant in alive))
-        low, high = interval(score.noticed, score.tried - score.same)
+        low, high = wilson(score.noticed, score.tried - score.same)
         enough = bool(tried) and score.share >= target.least
         everything, good = everything + score, good and enough
         rows.append(

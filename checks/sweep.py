@@ -1,4 +1,4 @@
-"""The great sweep: solve random games of every form and kind, and have an exact judge look at every claim.
+"""Solve random games of every form and kind, and have an exact judge look at every claim.
 
     python -m checks sweep --games 100000 --jobs 8        stop it and start it as you like
 
@@ -9,22 +9,19 @@ is written at the end, and also when the sweep is interrupted: with as many game
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
-import time
 from collections import Counter
-from collections.abc import Iterable
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
 
-from checks import BUILD, ROOT, evidence
+from checks import BUILD, evidence, fingerprint
+from checks.records import Record, by_form, judged_chunks, wrong_lines
 
 CHUNK = 200
 """Games that are solved before anything is written down."""
 
 
-INTRODUCTION = """# The great sweep
+INTRODUCTION = """# Random games before an exact judge
 
 Written by `python -m checks sweep`. Random games of every form and kind are solved by the library, and every claim is
 judged by `tests/oracles/judge.py`: rationals only, brute force, and not a line of the library in it. The games are
@@ -39,20 +36,7 @@ potential is said to have none, or if anything is raised.
 """
 
 
-def fingerprint() -> str:
-    """Return what identifies the library and the judge."""
-    files = [
-        *(ROOT / "src").rglob("*.py"),
-        *(ROOT / "src").rglob("*.[ch]"),
-        *(ROOT / "tests" / "oracles").rglob("*.py"),
-    ]
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def sweep_chunk(chunk: int) -> dict:
+def sweep_chunk(chunk: int) -> Record:
     """Solve and judge one chunk of games, and return what is to be kept of it; those below zero have masks."""
     from oracles.sweeping import sweep_bound, sweep_one
 
@@ -73,62 +57,15 @@ def sweep_chunk(chunk: int) -> dict:
     }
 
 
-def kept(path: Path) -> dict[int, dict]:
-    """Return the chunks that were judged before; a line that was torn off is judged again."""
-    found = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        found[record["chunk"]] = record
-    return found
-
-
-def sweep(wanted: int, masked: int, jobs: int, path: Path) -> dict[int, dict]:
-    """Judge what has not been judged, and return all of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = kept(path)
-    left = [chunk for chunk in range(-(masked // CHUNK), -(-wanted // CHUNK)) if chunk not in done]
-    print(f"{len(done) * CHUNK:,} games are judged, {len(left) * CHUNK:,} are left", flush=True)
-    began = time.monotonic()
-    with path.open("a") as log, get_context("spawn").Pool(jobs) as pool:
-        try:
-            for number, record in enumerate(pool.imap_unordered(sweep_chunk, left), 1):
-                log.write(json.dumps(record) + "\n")
-                log.flush()
-                done[record["chunk"]] = record
-                for seed, status, *problems in record["wrong"]:
-                    print(f"game {seed} ended {status}: {'; '.join(problems)}", flush=True)
-                if number % 10 == 0:
-                    rate = number * CHUNK / (time.monotonic() - began)
-                    print(f"{len(done) * CHUNK:,} games, {rate:.0f} a second", flush=True)
-        except KeyboardInterrupt:
-            print("interrupted; the next run goes on from here")
-    return done
-
-
-def table(records: Iterable[dict]) -> list[str]:
+def table(records: Sequence[Record]) -> list[str]:
     """Return how many games of each form ended how, and what was wrong."""
-    counts = Counter()
-    for record in records:
-        counts.update(record["counts"])
-    forms = sorted({name.split("/")[0] for name in counts})
-    endings = sorted({name.split("/")[1] for name in counts})
-    games, wrong = sum(counts.values()), [each for record in records for each in record["wrong"]]
-    rows = [[ending, *(counts[f"{form}/{ending}"] for form in forms)] for ending in endings]
-    rows = [[*row, sum(row[1:])] for row in rows]
-    rows.append(["all", *(sum(row[at] for row in rows) for at in range(1, len(forms) + 2))])
-    lines = ["| ending | " + " | ".join([*forms, "all"]) + " |", "|---|" + "---:|" * (len(forms) + 1)]
-    lines += [f"| {row[0]} | " + " | ".join(f"{number:,}" for number in row[1:]) + " |" for row in rows]
+    games, wrong = sum(sum(record["counts"].values()) for record in records), wrong_lines(records, "game")
     findings = "Nothing that the library said was wrong." if not wrong else f"**{len(wrong)} claims were wrong:**"
-    listed = [f"- game {seed}, {status}: {'; '.join(problems)}" for seed, status, *problems in wrong[:50]]
-    return [f"{games:,} games. {findings}", "", *listed, *([""] if listed else []), *lines, ""]
+    return [f"{games:,} games. {findings}", "", *wrong[:50], *[""] * bool(wrong), *by_form(records, "ending"), ""]
 
 
-def page(records: Iterable[dict], masked: Iterable[dict]) -> str:
+def page(records: Sequence[Record], masked: Sequence[Record]) -> str:
     """Return build/sweep.md."""
-    records, masked = list(records), list(masked)
     games = sum(sum(record["counts"].values()) for record in records)
     slowest = max(record["slowest"] for record in records)
     mean = 1000 * sum(record["seconds"] for record in records) / games
@@ -167,9 +104,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--page", type=Path, default=BUILD / "sweep.md")
     chosen = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = "1"
-    done = sweep(chosen.games, chosen.masked, chosen.jobs, BUILD / "sweep" / f"{fingerprint()}.jsonl")
-    records = [record for chunk, record in sorted(done.items()) if 0 <= chunk * CHUNK < chosen.games]
-    masked = [record for chunk, record in sorted(done.items()) if -chosen.masked <= chunk * CHUNK < 0]
+    chunks, path = range(-(chosen.masked // CHUNK), -(-chosen.games // CHUNK)), fingerprint("tests/oracles")
+    done = judged_chunks(
+        sweep_chunk, chunks, BUILD / "sweep" / f"{path}.jsonl", size=CHUNK, what="game", jobs=chosen.jobs
+    )
+    records = [record for record in done if record["chunk"] >= 0]
+    masked = [record for record in done if record["chunk"] < 0]
     if not records:
         return 1
     chosen.page.write_text(page(records, masked), "utf-8")

@@ -14,11 +14,9 @@ import platform
 import time
 from collections.abc import Sequence
 from functools import partial
-from types import ModuleType
 
 from checks import BUILD, evidence
 from checks.bench.outcome import Outcome, or_broken
-from checks.bench.page import page
 
 NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "draws", "simulation")
 
@@ -52,21 +50,19 @@ def main(argv: list[str]) -> int:
     unknown = [name for name in given.names if name not in NAMES]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}.")
-    load, began = os.getloadavg()[0], time.perf_counter()
-    print(f"{os.cpu_count()} cores, load {load:.1f} at the beginning")
-    found: dict[ModuleType, list[Outcome]] = {}
+    head = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning"
+    print(head)
+    outcomes: list[Outcome] = []
     for name in given.names or NAMES:
         print(f"\n== {name} ==", flush=True)
         benchmark = importlib.import_module(f"checks.bench.{name}")
         start = time.perf_counter()
-        found[benchmark] = or_broken(name, partial(benchmark.main, given.quick))
+        outcomes += or_broken(name, partial(benchmark.main, given.quick))
         print(f"{name} took {time.perf_counter() - start:.0f} s", flush=True)
-    outcomes = [outcome for each in found.values() for outcome in each]
     print("\n== side by side ==")
     print("\n".join(map(str, outcomes)))
-    minutes = (time.perf_counter() - began) / 60
     BUILD.mkdir(exist_ok=True)
-    (BUILD / "bench.md").write_text(page(found, load=load, minutes=minutes), encoding="utf-8")
+    (BUILD / "bench.txt").write_text("\n".join([head, *map(str, outcomes), ""]), encoding="utf-8")
     if not given.names and not given.quick:
         evidence.record(
             "bench", f"One run on {os.cpu_count()} cores with Python {platform.python_version()}", featured(outcomes)

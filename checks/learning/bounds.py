@@ -9,7 +9,6 @@ intervals drawn to a tenth of their length. Beside this stand the gaps of `side_
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -20,8 +19,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from checks import BUILD, fingerprint
-from checks.learning.runner import Record, read_results
 from checks.learning.side_by_side import compare, hidden_game, random_cmdp
+from checks.records import Record, Records
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.exact import Exact
 from cmpg.equilibrium.best_responses import certify_with_best_responses
@@ -200,22 +199,19 @@ def count_misses(name: str, share: float, chunk: int) -> Record:
     return {"bound": name, "share": share, "chunk": chunk, "missed": missed}
 
 
-def run_missing(repeats: int, path: Path) -> None:
-    """Run what has no record yet, and append its record."""
-    parts = ((SHRUNK, repeats // 10), (1.0, repeats))
-    wanted = [(name, share, chunk) for name in BOUNDS for share, number in parts for chunk in range(number // CHUNK)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records = read_results(path)
-    there = {(each["bound"], each["share"], each["chunk"]) for each in records if "bound" in each}
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
-        if not any("gaps" in each for each in records):
-            stream.write("".join(json.dumps({"gaps": [*astuple(pair)]}) + "\n" for pair in compare()))
-        for name, share, chunk in wanted:
-            if (name, share, chunk) not in there:
-                stream.write(json.dumps(count_misses(name, share, chunk)) + "\n")
-                stream.flush()
-                print(f"{name}, {share:g} of the length: {(chunk + 1) * CHUNK:,}", flush=True)
+def run_missing(repeats: int, path: Path) -> list[Record]:
+    """Run what has no record yet, and return all records."""
+    records = Records(path, lambda record: tuple(record.get("gaps") or map(record.get, ("bound", "share", "chunk"))))
+    if not any("gaps" in each for each in records.known.values()):
+        for pair in compare():
+            records.keep({"gaps": [*astuple(pair)]})
+    for name in BOUNDS:
+        for share, number in ((SHRUNK, repeats // 10), (1.0, repeats)):
+            for chunk in range(number // CHUNK):
+                if (name, share, chunk) not in records.known:
+                    records.keep(count_misses(name, share, chunk))
+                    print(f"{name}, {share:g} of the length: {(chunk + 1) * CHUNK:,}", flush=True)
+    return [*records.known.values()]
 
 
 BETS = """How many samples would other bets take, compared with the better of K bets at level K/δ? Samples fall with the
@@ -285,8 +281,6 @@ def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description="How often bounds miss, and how tight they are.")
     parser.add_argument("--repeats", type=int, default=10_000)
     given = parser.parse_args(argv)
-    path = BUILD / "learning" / fingerprint() / "bounds.jsonl"
-    run_missing(given.repeats, path)
-    text = page(read_results(path))
+    text = page(run_missing(given.repeats, BUILD / "learning" / fingerprint() / "bounds.jsonl"))
     (BUILD / "bounds.md").write_text(text, encoding="utf-8")
     print(text)

@@ -6,14 +6,14 @@ Every result is judged afterwards with the true game. `python -m checks findings
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from checks.learning.runner import Record, read_results
+from checks.learning.runner import seed_records
+from checks.records import Record
 from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.games.joint.game import JointGame
@@ -68,16 +68,12 @@ def points() -> Iterator[Point]:
 
 def compute(path: Path, seeds: int = SEEDS) -> list[Record]:
     """Run what has no record yet, and return all records."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    there = {(record["key"], record["seed"]) for record in read_results(path)}
-    with path.open("a", encoding="utf-8") as log:
-        log.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
-        for point in points():
-            for seed in range(seeds):
-                if (repr(point), seed) not in there:
-                    log.write(json.dumps(run(point, seed)) + "\n")
-                    log.flush()
-    return read_results(path)
+    records = seed_records(path)
+    for point in points():
+        for seed in range(seeds):
+            if (repr(point), seed) not in records.known:
+                records.keep(run(point, seed))
+    return [*records.known.values()]
 
 
 def run(point: Point, seed: int) -> Record:

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.stats import binom
 
 from checks.learning.cases import COVERAGE_SEEDS, DELTA, GAMES, MAX_FAILURES, Case
-from checks.learning.runner import Record
-from checks.learning.throughput import Speed
+from checks.records import Record
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.games.joint.game import JointGame
 from cmpg.learning.bounds import CORRECTED, GENERATIVE, PRINTED, bounds_table
@@ -74,11 +73,6 @@ Slater constant of the paper's Definition 1, where it is positive. Where it is n
 in brackets are those that the slack of the CMDPs at the start would give if it never shrank. The counter-example has
 one step and payoffs that are known, so there is nothing to learn, and nothing is drawn."""
 
-SPEED = """\
-## Speed
-
-Steps of `spectrum` a second, on one core of the machine of this run, with a policy that mixes evenly."""
-
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -88,7 +82,7 @@ class Found:
     records: Sequence[Record]
 
 
-def page(found: Sequence[Found], speeds: Sequence[Speed]) -> str:
+def page(found: Sequence[Found]) -> str:
     """Return the whole page."""
     coverage = [each for each in found if each.case.experiment == "coverage"]
     safety = [each for each in found if each.case.experiment == "safety"]
@@ -103,8 +97,6 @@ def page(found: Sequence[Found], speeds: Sequence[Speed]) -> str:
         _table(SAFETY_COLUMNS, [_safety_row(each) for each in safety]),
         SAMPLES,
         _table(SAMPLES_COLUMNS, [_samples_row(*pair) for pair in _pairs(coverage)]),
-        SPEED,
-        _table(SPEED_COLUMNS, [_speed_row(each) for each in speeds]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -220,10 +212,3 @@ def _slack_at_start(game: JointGame) -> float:
     if policy is None:
         raise ValueError("the game has no feasible start")
     return min(cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in range(game.num_agents))
-
-
-SPEED_COLUMNS = ("what", "episodes in one call", "steps a second")
-
-
-def _speed_row(each: Speed) -> list[str]:
-    return [each.what, f"{each.episodes:,}", f"{each.steps_per_second:.2g}"]

@@ -9,7 +9,6 @@ can be stopped and started again.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from checks import BUILD, evidence, fingerprint
-from checks.learning.runner import Record, read_results
+from checks.learning.runner import seed_records
+from checks.records import Record
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import random_start
 from cmpg.games.game import Game
@@ -126,18 +126,13 @@ def run_seed(row: Row, seed: int) -> Record:
 
 def run_missing(rows: Sequence[Row], seeds: int, path: Path) -> None:
     """Run every seed that has no record yet, and append its record."""
-    there = {(record["key"], record["seed"]) for record in read_results(path)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write("\n" if path.stat().st_size else "")  # an interrupted line ends here
-        for row in rows:
-            for seed in range(min(seeds, row.seeds)):
-                if (row.key, seed) not in there:
-                    record = run_seed(row, seed)
-                    stream.write(json.dumps(record) + "\n")
-                    stream.flush()
-                    total = sum(record["samples"].values())
-                    print(f"{row.name}, {row.how}, seed {seed}: {total:,}, {record['seconds']:.1f} s", flush=True)
+    records = seed_records(path)
+    for row in rows:
+        for seed in range(min(seeds, row.seeds)):
+            if (row.key, seed) not in records.known:
+                record = records.keep(run_seed(row, seed))
+                total = sum(record["samples"].values())
+                print(f"{row.name}, {row.how}, seed {seed}: {total:,}, {record['seconds']:.1f} s", flush=True)
 
 
 def table(rows: Sequence[Row], records: Sequence[Record]) -> str:
@@ -163,6 +158,6 @@ def main(argv: list[str]) -> None:
     given = parser.parse_args(argv)
     path = BUILD / "learning" / fingerprint() / "samples.jsonl"
     run_missing([row for row in ROWS if given.only in f"{row.name}, {row.how}"], given.seeds, path)
-    found = table(ROWS, read_results(path))
+    found = table(ROWS, [*seed_records(path).known.values()])
     print(found)
     evidence.record("learning-samples", NOTE, found)

@@ -13,8 +13,7 @@ from pathlib import Path
 from checks import BUILD, evidence, fingerprint
 from checks.learning.cases import DELTA, MAX_FAILURES, cases, structured_cases
 from checks.learning.page import Found, page, structured_page
-from checks.learning.runner import number_missing, read_results, results_of, run_missing
-from checks.learning.throughput import measure
+from checks.learning.runner import number_missing, results_of, run_missing, seed_records
 from cmpg.runs import Jobs
 
 
@@ -35,10 +34,10 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"stopped; what is done is in {path}, and the next run goes on from there", file=sys.stderr)
         return 1
-    records = read_results(path)
+    records = seed_records(path)
     found = [Found(case, results_of(case, records)) for case in chosen]
     target = BUILD / ("learning-structured.md" if given.structured else "learning.md")
-    target.write_text(structured_page(found) if given.structured else page(found, measure()), encoding="utf-8")
+    target.write_text(structured_page(found) if given.structured else page(found), encoding="utf-8")
     print(f"written to {target}")
     if not given.seeds:
         _headline(path)
@@ -47,7 +46,7 @@ def main(argv: list[str]) -> int:
 
 def _headline(path: Path) -> None:
     """Record what both lists of cases found, when all of their seeds are there."""
-    records = read_results(path)
+    records = seed_records(path)
     everything = [Found(case, results_of(case, records)) for case in (*cases(), *structured_cases())]
     if all(len(each.records) == each.case.seeds for each in everything):
         wrong = sum(not record["right"] for each in everything for record in each.records)

@@ -26,49 +26,47 @@ def run_all(cases, path):
 
 
 def test_seeds_are_run_once(tmp_path):
-    from checks.learning.runner import number_missing, read_results, results_of
+    from checks.learning.runner import number_missing, results_of, seed_records
 
     path, cases = tmp_path / "results" / "seeds.jsonl", quick_cases()
     assert number_missing(cases, path=path) == 6
     assert run_all(cases, path) == 6
-    before = read_results(path)
+    before = seed_records(path)
     assert run_all(cases, path) == 0
     assert run_all([replace(cases[0], seeds=5), cases[1]], path) == 2
     assert results_of(replace(cases[0], epsilon=0.4), before) == []  # a record belongs to its setting
-    assert all(record["certified"] and record["right"] for record in before)
+    assert all(record["certified"] and record["right"] for record in before.known.values())
     assert [record["seed"] for record in results_of(cases[0], before)] == [0, 1, 2]
 
 
 def test_a_line_that_was_cut_off_is_run_again_with_the_same_bits(tmp_path):
-    from checks.learning.runner import read_results, results_of
+    from checks.learning.runner import results_of, seed_records
 
     path, cases = tmp_path / "seeds.jsonl", quick_cases()
     run_all(cases, path)
     whole = path.read_text("utf-8")
-    records = {(record["key"], record["seed"]): record for record in read_results(path)}
+    records = seed_records(path).known
     path.write_text(whole[:-40], encoding="utf-8")
     assert run_all(cases, path) == 1
-    again = {(record["key"], record["seed"]): record for record in read_results(path)}
+    again = seed_records(path).known
     for key, record in records.items():
         assert {**record, "seconds": 0} == {**again[key], "seconds": 0}
-    assert len(results_of(cases[1], read_results(path))) == 3
+    assert len(results_of(cases[1], seed_records(path))) == 3
 
 
 def test_the_page_has_the_counts_and_intervals_of_the_records(tmp_path):
     from checks.learning.page import Found, page
-    from checks.learning.runner import read_results, results_of
-    from checks.learning.throughput import Speed
+    from checks.learning.runner import results_of, seed_records
 
     path, cases = tmp_path / "seeds.jsonl", quick_cases()
     run_all(cases, path)
-    found = [Found(case, results_of(case, read_results(path))) for case in cases]
+    found = [Found(case, results_of(case, seed_records(path))) for case in cases]
     wrong = json.loads(json.dumps(found[0].records))
     wrong[1]["right"] = False
     safety = Found(replace(cases[0], experiment="safety", mode="safe"), found[0].records)
-    text = page([Found(cases[0], wrong), found[1], safety], [Speed("a test", 10, 1.25e6)])
+    text = page([Found(cases[0], wrong), found[1], safety])
     assert "| counter-example | Algorithm 2, generative | 0.5 | 3 | 3 | 1 | [0.0084, 0.9057] |" in text
     assert "| counter-example | shared model | 0.5 | 3 | 3 | 0 | [0.0000, 0.7076] |" in text
-    assert "| a test | 10 | 1.2e+06 |" in text
     assert "| counter-example | 0.5 | 3 | 3 | 0 | 0 | 0 | 0 | [0.0000, 0.7076] |" in text
 
 
