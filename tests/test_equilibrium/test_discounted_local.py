@@ -284,3 +284,20 @@ def test_infeasible_games_are_proved_to_be_so(tmp_path: Any) -> None:
     assert result.status is Status.INFEASIBLE
     result.save(tmp_path / "run")
     assert cmpg.load_run(tmp_path / "run").result.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_follows_costs_something_even_if_it_is_too_small_for_floats(exact):
+    """An agent pays 0.01 from step 1 on, weighed with the least float: more than nothing."""
+    agent = LocalAgent(
+        transition=[[[[0, 1]], [[0, 1]]]],
+        reward=np.zeros((1, 2, 1)),
+        uses=[[[[0]], [[1]]]],
+        initial=[1, 0],
+    )
+    game = DiscountedLocalGame(
+        agents=(agent,), delay=[[[0, 0]]], load_costs=[[[[0, 0.01]]]], thresholds=[0.0], discount=5e-324
+    )
+    policy = JointPolicy((np.ones((1, 2, 1)),))
+    assert game.tail(policy, exactly_weighed=exact).most_costs[0] > 0
+    assert not cmpg.certify(game, policy, [[0.0]], exact=exact).feasible

@@ -293,3 +293,27 @@ def test_many_agents_who_round_up_one_by_one_prove_nothing():
     assert not prove_infeasible(game, [1.0]).holds
     assert cmpg.solve(game).status is cmpg.Status.CERTIFIED
     assert prove_infeasible(game.with_thresholds([1 - 1e-13]), [1.0]).holds
+
+
+@pytest.mark.parametrize("time", [{"horizon": 3}, {"discount": 0.0}, {"discount": 0.99}])
+@pytest.mark.parametrize("thresholds", [[-1e-12], [-5e-324], [0.0, -1e-15], [-5e-324, 5.0]])
+def test_no_policy_costs_less_than_nothing_however_near_to_zero_the_threshold_is(time, thresholds):
+    costs = np.zeros((2, 1, 1, 2, 2))
+    costs[0, ..., 1, 1] = costs[1, ..., 0, 0] = 1.0
+    game = cmpg.JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=np.ones((2, 1, 1, 2, 2)),
+        costs=costs[: len(thresholds)],
+        thresholds=thresholds,
+        initial=[1.0],
+        **time,
+    )
+    assert cmpg.solve(game).status is cmpg.Status.INFEASIBLE
+
+
+def test_a_negative_threshold_is_not_met_where_agents_meet():
+    agent = cmpg.LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[0, 1]]], uses=[[[[0], [1]]]], initial=[1])
+    game = cmpg.LocalGame(
+        agents=(agent,) * 2, delay=[[[0, 0, 0]]], load_costs=[[[[0, 0, 1]]]], thresholds=[-1e-300], horizon=2
+    )
+    assert cmpg.solve(game).status is cmpg.Status.INFEASIBLE

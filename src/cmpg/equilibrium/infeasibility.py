@@ -20,9 +20,11 @@ from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
 from cmpg.errors import GameError, SolverError, UnsupportedError
+from cmpg.games.claims import has_tables
 from cmpg.games.game import Game, Names, max_weighted_slack, planner, private_cmdps
 from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.policy import JointPolicy
+from cmpg.proof.claim import LocalTables
 from cmpg.summaries import fields_line
 
 PRECISION = 1e-6
@@ -110,7 +112,21 @@ def least_spending(game: Game, multipliers: FloatArray) -> LeastSpending:
     size = float(multipliers @ np.abs(game.thresholds))
     limit += (len(multipliers) + 3) * UNIT_ROUNDOFF * size
     least -= allowance + 4e-16 * abs(least)
+    if least <= limit < 0 and _never_negative(game, multipliers):
+        least = 0.0  # by sign alone, where rounding is more than the threshold is away from zero
     return LeastSpending(policy, InfeasibilityProof(multipliers, least, limit, game.names))
+
+
+def _never_negative(game: Game, multipliers: FloatArray) -> bool:
+    """Whether no cost that counts is negative anywhere, in games that can state their tables."""
+    if not has_tables(game):
+        return False
+    tables: Any = game.claim_tables()  # type: ignore[attr-defined]
+    if isinstance(tables, LocalTables):
+        costs = [tables.load_costs, *(agent.costs for agent in tables.agents if agent.costs is not None)]
+    else:
+        costs = [tables.costs]
+    return all(bool(np.all(table[multipliers > 0] >= 0)) for table in costs)
 
 
 def _least_cost(game: Game, multipliers: FloatArray) -> tuple[JointPolicy | None, float, float]:

@@ -165,17 +165,18 @@ def tail_of(claim: Claim, discount: float, *, exactly_weighed: bool = False) -> 
         steps,
         values,
         # w lies between zero and `factor`: what can only lower a bound is not counted.
-        most_values=_outside(np.maximum(highest, 0.0) * factor, off * sizes + hidden),
-        least_costs=_outside(np.minimum(least, 0.0) * factor, -lost),
-        most_costs=_outside(np.maximum(most, 0.0) * factor, lost),
+        most_values=_outside(np.maximum(highest, 0.0), factor, off * sizes + hidden),
+        least_costs=_outside(np.minimum(least, 0.0), factor, -lost),
+        most_costs=_outside(np.maximum(most, 0.0), factor, lost),
         never_pays=never,
     )
 
 
-def _outside(product: Array, lost: Array) -> Array:
-    """Return a sum of two products of one sign, rounded away from zero; exactly zero if both are."""
-    total = (product + lost) * (1 + 8 * UNIT)
-    return np.where(total == 0, 0.0, np.nextafter(total, np.copysign(np.inf, total)))
+def _outside(size: Array, factor: float, lost: Array) -> Array:
+    """Return size·factor + lost, of one sign, rounded away from zero; exactly zero if both terms are."""
+    total = (size * factor + lost) * (1 + 8 * UNIT)
+    nothing = ((size == 0) | (factor == 0)) & (lost == 0)  # a product that is too small for floats is not
+    return np.where(nothing, 0.0, np.nextafter(total, np.where(size + lost < 0, -np.inf, np.inf)))
 
 
 def _pairs_after(claim: Claim, game: Fleet) -> Array:

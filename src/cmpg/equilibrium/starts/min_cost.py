@@ -24,6 +24,7 @@ from cmpg.equilibrium.infeasibility import least_spending, prove_infeasible
 from cmpg.equilibrium.loop import OnProgress
 from cmpg.equilibrium.starts.phase_one import phase_one
 from cmpg.equilibrium.starts.start import Start, is_feasible, may_be_feasible, worst_slack
+from cmpg.errors import UnsupportedError
 from cmpg.games.game import Game, Planner, check_is_game, planner, private_cmdps
 from cmpg.policy import JointPolicy
 
@@ -78,6 +79,8 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadli
     check_is_game(game)
     if len(game.thresholds) == 0:
         return Start(JointPolicy.uniform(game.policy_shapes), np.inf, None, "no constraint: all agents mix evenly")
+    if (below := _below_zero(game)) is not None:
+        return below
     central = planner(game, None)
     if central is not None:
         planned = _planned_start(game, central, rng)
@@ -86,6 +89,18 @@ def feasible_start(game: Game, *, rng: np.random.Generator | None = None, deadli
     if (alone := private_cmdps(game)) is not None:
         return _block_start(game, alone)
     return phase_one(game, rng, deadline)
+
+
+def _below_zero(game: Game) -> Start | None:
+    """Return a proof that a single negative threshold is below all costs: no search is that fine next to zero."""
+    for j in np.flatnonzero(np.asarray(game.thresholds) < 0):
+        try:
+            proof = prove_infeasible(game, np.arange(len(game.thresholds)) == j)
+        except UnsupportedError:
+            return None
+        if proof.holds:
+            return Start(None, float(proof.limit - proof.least_cost), proof, "a threshold that is below all costs")
+    return None
 
 
 def _planned_start(game: Game, central: Planner, rng: np.random.Generator | None) -> Start:
