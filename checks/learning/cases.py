@@ -11,6 +11,7 @@ import numpy as np
 
 from checks.learning.games import (
     discounted_congestion,
+    discounted_local,
     discounted_spectrum,
     random_game,
     random_local_game,
@@ -47,6 +48,7 @@ GAMES: dict[str, Callable[[], Game]] = {
     "congestion by counts": partial(counting_congestion_game, num_agents=6),
     "spectrum, discounted": discounted_spectrum,
     "congestion, discounted": discounted_congestion,
+    "random, local, discounted": discounted_local,
 }
 
 
@@ -134,5 +136,6 @@ def structured_cases() -> tuple[Case, ...]:
         Case("coverage", "congestion by counts", "generative", 5.0, COVERAGE_SEEDS, start="learned"),
         Case("coverage", "spectrum, discounted", "generative", 0.5, COVERAGE_SEEDS, start="learned"),
         Case("coverage", "congestion, discounted", "shared", 5.0, COVERAGE_SEEDS),
+        Case("coverage", "random, local, discounted", "shared", 0.5, COVERAGE_SEEDS),
         Case("safety", "grid world, own cell", "safe", 0.5, SAFETY_SEEDS),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from cmpg.cmdp.planning import plan
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.paper import counting_congestion_game
 from cmpg.scenarios.spectrum_sharing import spectrum
@@ -76,6 +77,30 @@ def discounted_spectrum() -> JointGame:
 def discounted_congestion() -> CountingGame:
     """Return the congestion game with four agents, by counts, for ever, with a discount of 0.5."""
     return replace(counting_congestion_game(num_agents=4), horizon=None, discount=0.5)
+
+
+def discounted_local() -> DiscountedLocalGame:
+    """Return a local game drawn once and for all, for ever, with a discount of 0.6: 3 agents of two kinds, 3 states, 2
+    actions, 2 resources, private costs, and a threshold of 90 % of what it costs if all agents play at random.
+    """
+    rng = np.random.default_rng(RANDOM_GAME_SEED)
+    kernels = [rng.dirichlet(np.ones(3), size=(1, 3, 2)) for _ in range(2)]
+    uses = np.zeros((1, 3, 2, 2))
+    uses[0, :, 0, 0] = uses[0, :2, 1, 1] = 1
+    agents = [
+        LocalAgent(
+            transition=kernels[i % 2],
+            reward=rng.random((1, 3, 2)),
+            uses=uses,
+            initial=[1.0, 0.0, 0.0],
+            costs=rng.random((1, 1, 3, 2)) / 3,
+        )
+        for i in range(3)
+    ]
+    delay, costs = [[[0, 0, 0.2, 0.4]] * 2], [[[[0, 0, 1, 3]] * 2]]
+    game = DiscountedLocalGame(agents=agents, delay=delay, load_costs=costs, thresholds=[1.0], discount=0.6)
+    first = game.truncated(80)
+    return game.with_thresholds(0.9 * first.at(first.uniform_policy()).costs)
 
 
 def rare_catastrophe(*, chance: float = 1e-3, threshold: float = 0.002, horizon: int = 3) -> JointGame:

@@ -205,12 +205,13 @@ def bounds(
 def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) -> tuple[HiddenGame, str]:
     """Return a scenario or a file and its name: local and counting games as they are, all others over joint actions."""
     from cmpg.games.counting.game import CountingGame
+    from cmpg.games.local.discounted import DiscountedLocalGame
     from cmpg.games.local.game import LocalGame
     from cmpg.learning.trials import HiddenGame
     from cmpg.learning.truncation import steps_for
 
     game: Game = target.build(seed=seed)
-    if not isinstance(game, (LocalGame, CountingGame)):
+    if not isinstance(game, (LocalGame, DiscountedLocalGame, CountingGame)):
         game = joint_form(game, wanted="has no transition to learn")
     horizon = None if game.discount is None else steps_for(game, epsilon)
     origin = target.origin(seed=seed)
@@ -338,7 +339,9 @@ def _start(options: _Options) -> JointPolicy | None:
     """The start of safe exploration: what the user gives; or what is safe whatever the transition; or, said aloud, one
     computed with the true model, as a user who knows it would vouch for it.
     """
+    from cmpg.equilibrium.discounted import discounted_start
     from cmpg.equilibrium.starts.min_cost import feasible_start
+    from cmpg.games.local.discounted import DiscountedLocalGame
     from cmpg.learning.ascent import safe_start
     from cmpg.learning.local.simulator import LocalProblemSpec
 
@@ -346,7 +349,9 @@ def _start(options: _Options) -> JointPolicy | None:
         return _given(options)
     if not isinstance(options.known, LocalProblemSpec) and safe_start(options.simulator) is not None:
         return None
-    found = feasible_start(options.hidden.game)
+    game = options.hidden.game
+    long = isinstance(game, DiscountedLocalGame)
+    found = discounted_start(game, options.known.horizon) if long else feasible_start(game)
     if found.policy is None:
         raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
     remark(

@@ -38,7 +38,7 @@ from cmpg.learning.samples import (
     Totals,
     observed_bounds,
 )
-from cmpg.learning.truncation import cut_off
+from cmpg.learning.truncation import check_cut, cut_off
 from cmpg.policy import JointPolicy
 
 
@@ -138,13 +138,9 @@ class GameSimulator:
         binds, cut = game.binds, None
         if binds is not None:  # the mask is the learners' to mind: draws and payoffs are those of the plain game
             game = game.with_binds(None)
-        if game.horizon is None:
-            if horizon is None:
-                advice = "Give the horizon after which it is cut off: steps_for(game, epsilon) says how many steps."
-                raise SimulatorError(f"the game is discounted: its episodes do not end. {advice}")
+        check_cut(game, horizon)
+        if horizon is not None:
             game, cut = cut_off(game, horizon)
-        elif horizon is not None:
-            raise SimulatorError(f"the game has {game.horizon} steps; a horizon is given for discounted games only.")
         if payoff_noise is not None and not 0 <= payoff_noise < np.inf:
             raise SimulatorError(f"payoff_noise is {payoff_noise}; it must be a finite number of at least 0, or None.")
         self._game: JointGame | CountingGame = game

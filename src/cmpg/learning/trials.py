@@ -18,6 +18,7 @@ import numpy as np
 from cmpg.equilibrium.result import Step
 from cmpg.errors import UnsupportedError
 from cmpg.games.game import Game
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.ascent import learn
 from cmpg.learning.confidence import binomial_interval
@@ -199,19 +200,13 @@ class HiddenGame:
 
     def simulator(self, rng: np.random.Generator) -> GameSimulator | LocalSimulator:
         """Return the simulator that suits the form of the game."""
-        if isinstance(self.game, LocalGame):
+        settings: Any = {"budget": self.budget, "reveal_support": self.reveal_support, "horizon": self.horizon}
+        if isinstance(self.game, (LocalGame, DiscountedLocalGame)):
             if self.payoff_noise is not None:
                 advice = "Leave payoff_noise out: what is hidden are the kernels of its agents."
                 raise UnsupportedError("LocalGame", "is learned with rewards and costs that are known", advice)
-            return LocalSimulator(self.game, rng=rng, budget=self.budget, reveal_support=self.reveal_support)
-        return GameSimulator(
-            self.game,
-            rng=rng,
-            budget=self.budget,
-            payoff_noise=self.payoff_noise,
-            reveal_support=self.reveal_support,
-            horizon=self.horizon,
-        )
+            return LocalSimulator(self.game, rng=rng, **settings)
+        return GameSimulator(self.game, rng=rng, payoff_noise=self.payoff_noise, **settings)
 
 
 @dataclass(frozen=True, eq=False)

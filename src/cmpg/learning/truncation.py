@@ -6,6 +6,9 @@ these thresholds less w in its first H steps is feasible, whatever it does later
 thresholds themselves gains ε − t_i in H steps, no feasible one gains ε in the discounted game (Theorem 5 of
 docs/learning-theory.md). So learners have ε − max t left, and candidates keep a margin of w; nothing of δ is spent.
 
+A discounted local game keeps its payoffs, so that its thresholds are lowered by the least that follows,
+γ^H m/(1 − γ), and l, R, m and C are those of any states, actions and loads.
+
 A policy that was learned has H steps. It is judged in the game that is cut off where what is left is lost in rounding;
 from step H on all agents play as at step H − 1.
 """
@@ -18,10 +21,12 @@ from math import ceil, log
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
-from cmpg.errors import CMPGError, UnsupportedError
+from cmpg.errors import CMPGError, SimulatorError, UnsupportedError
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.discounted import DiscountedLocalGame
+from cmpg.games.local.game import LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
@@ -39,7 +44,7 @@ class Cut:
     horizon: int
     reward_tails: FloatArray  # t: [n]
     cost_tails: FloatArray  # w: [k]
-    cost_shifts: FloatArray  # m/(1 − γ): [k]
+    cost_shifts: FloatArray  # by how much thresholds are lower: [k]
 
     __repr__ = fields_line
 
@@ -114,6 +119,22 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
     raise UnsupportedError(type(game).__name__, "is not learned with a discount", "Give it a finite horizon.")
 
 
+def cut_off_local(game: DiscountedLocalGame, horizon: int) -> tuple[LocalGame, Cut]:
+    """Return the first steps of a discounted local game, where all feasible policies are feasible, and what is lost."""
+    cut = _tails(game, horizon)
+    cut = replace(cut, cost_shifts=game.discount**horizon * cut.cost_shifts)
+    return game.truncated(horizon).with_thresholds(game.thresholds - cut.cost_shifts), cut
+
+
+def check_cut(game: Game, horizon: int | None) -> None:
+    """Raise unless the steps of a game are known: its own, or where it is cut off, and never both."""
+    if game.horizon is None and horizon is None:
+        advice = "Give the horizon after which it is cut off: steps_for(game, epsilon) says how many steps."
+        raise SimulatorError(f"the game is discounted: its episodes do not end. {advice}")
+    if game.horizon is not None and horizon is not None:
+        raise SimulatorError(f"the game has {game.horizon} steps; a horizon is given for discounted games only.")
+
+
 def prolonged(policy: JointPolicy, horizon: int) -> JointPolicy:
     """Return a policy over more steps, in which all agents go on as in its last step."""
     steps = np.minimum(np.arange(horizon), policy.shapes[0][0] - 1)
@@ -122,6 +143,8 @@ def prolonged(policy: JointPolicy, horizon: int) -> JointPolicy:
 
 def finite_form(game: Game) -> Game:
     """Return a game with a finite horizon as it is, and a discounted one cut off where the rest is lost in rounding."""
+    if isinstance(game, DiscountedLocalGame):
+        return game.truncated(steps_until_rounding(game))
     return game if game.discount is None else cut_off(game, steps_until_rounding(game), shifted=False)[0]
 
 
@@ -129,10 +152,21 @@ def _tails(game: Game, horizon: int) -> Cut:
     if game.discount is None:
         raise CMPGError("the game has a finite horizon; only a discounted one is cut off.")
     weight = float(game.discount) ** horizon
-    costs = game.costs if isinstance(game, (JointGame, CountingGame)) else np.zeros((0, 1, 1, 1))
+    least, most = _step_costs(game)
     scale = 1 / (1 - float(game.discount))
-    spans = np.array([np.ptp(table) for table in costs])
-    return Cut(horizon, weight * game.reward_ranges, weight * scale * spans, scale * _least(costs))
+    return Cut(horizon, weight * game.reward_ranges, weight * scale * (most - least), scale * least)
+
+
+def _step_costs(game: Game) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest cost of a step, whatever is played: [k] each."""
+    if isinstance(game, DiscountedLocalGame):
+        least, most = (end(game.load_costs, axis=-1).sum(axis=(1, 2)) for end in (np.min, np.max))
+        for agent in game.agents:
+            if agent.costs is not None:
+                least, most = least + _least(agent.costs), most - _least(-agent.costs)
+        return least, most
+    costs = game.costs if isinstance(game, (JointGame, CountingGame)) else np.zeros((0, 1, 1, 1))
+    return _least(costs), -_least(-costs)
 
 
 def _room(game: Game, cut: Cut) -> FloatArray:

@@ -41,7 +41,8 @@ COST_SHARE = 1 / 64
 class DiscountedLocalGame:
     """n agents on their own states, with shared resources and shared constraints, and sums discounted by γ.
 
-    `solve`, `certify`, files and `cmpg check` know it; everything else takes `truncated(steps)`, its first steps.
+    `solve`, `certify`, learners, files and `cmpg check` know it; everything else takes `truncated(steps)`, its first
+    steps.
 
     Examples
     --------

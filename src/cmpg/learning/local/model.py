@@ -202,7 +202,7 @@ class ModelPosition:
             transition=kernel.mean,
             reward=frozen((worst[0] + best[0]) / 2),
             costs=frozen((worst[1] + best[1]) / 2),
-            thresholds=frozen(known.thresholds - spent.most),
+            thresholds=frozen(known.limits - spent.most),
             initial=member.initial,
             horizon=known.horizon,
             trusted=True,

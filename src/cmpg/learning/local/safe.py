@@ -32,7 +32,7 @@ from cmpg.learning.local.model import LocalModel
 from cmpg.learning.local.simulator import LocalSamples, LocalSimulator
 from cmpg.learning.outcome import LearnResult
 from cmpg.learning.safe import Baseline, Pace, exploration_policy
-from cmpg.learning.samples import Played
+from cmpg.learning.samples import Played, cut_settings
 from cmpg.learning.shared import ASSUMPTIONS, FAR, HOPELESS, Round, concluded, tightened, until_ended
 from cmpg.policy import JointPolicy
 
@@ -91,8 +91,9 @@ class _SafeRounds:
     def __init__(
         self, simulator: LocalSimulator, start: JointPolicy, *, epsilon: float, delta: float, pace: Pace
     ) -> None:
-        self.simulator, self.start, self.epsilon, self.delta, self.pace = simulator, start, epsilon, delta, pace
+        self.simulator, self.start, self.delta, self.pace = simulator, start, delta, pace
         known = simulator.known
+        self.claimed, self.epsilon = epsilon, known.left_of(epsilon)
         self.samples = LocalSamples(tuple(np.zeros(shape, dtype=np.int64) for shape in known.shapes))
         self.baseline, self.turn = start, 0
         self.episodes, self.next_look = 0, 0
@@ -163,12 +164,13 @@ class _SafeRounds:
 
     def conclude(self, status: Status, reason: str) -> LearnResult:
         """Gather the result."""
-        result = concluded(self.simulator, self.best, status, reason, epsilon=self.epsilon, delta=self.delta)
+        result = concluded(self.simulator, self.best, status, reason, epsilon=self.claimed, delta=self.delta)
+        settings = {"episodes": self.episodes, "pace": repr(self.pace), "start": "given"}
         return replace(
             result,
             assumptions=(VOUCHED, *ASSUMPTIONS),
             played=tuple(self.played),
-            settings={"episodes": self.episodes, "pace": repr(self.pace), "start": "given"},
+            settings={**settings, **cut_settings(self.simulator.known)},
         )
 
 
@@ -186,6 +188,6 @@ def _curious(belief: Estimate) -> Estimate:
 
 def _relative_cost(model: LocalModel, policy: JointPolicy) -> float:
     """Return how near a policy can come to a threshold, each in units of itself."""
-    thresholds = model.known.thresholds
-    units = np.where(thresholds > 0, thresholds, 1.0)
-    return float(((model.cost_ceilings(policy) - thresholds) / units).max(initial=-np.inf))
+    limits = model.known.limits
+    units = np.where(limits > 0, limits, 1.0)
+    return float(((model.cost_ceilings(policy) - limits) / units).max(initial=-np.inf))

@@ -21,10 +21,12 @@ from cmpg.arrays import FloatArray, IntArray
 from cmpg.errors import UnsupportedError
 from cmpg.games.game import Game, binds_of
 from cmpg.games.local.agent import LocalAgent
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.local.game import LocalGame
 from cmpg.learning.multinomials import spread
 from cmpg.learning.samples import BoolArray, Ledger
 from cmpg.learning.simulator import check_count
+from cmpg.learning.truncation import Cut, check_cut, cut_off_local
 from cmpg.policy import JointPolicy, PolicyShape
 from cmpg.summaries import fields_line
 
@@ -40,11 +42,12 @@ class LocalProblemSpec:
     kinds: tuple[int, ...]  # of each agent: those of one kind have the same kernel
     stationary: tuple[bool, ...]  # of each kind: whether its kernel is the same at every step
     supports: tuple[BoolArray, ...] | None = None  # of each kind [H or 1, S, A, S]: which next states are possible
+    cut: Cut | None = None  # where a discounted game was cut off to be learned
 
     __repr__ = fields_line
 
     @classmethod
-    def of(cls, game: LocalGame, *, reveal_support: bool = False) -> LocalProblemSpec:
+    def of(cls, game: LocalGame, *, reveal_support: bool = False, cut: Cut | None = None) -> LocalProblemSpec:
         """Forget the kernels of a game; agents that share one are of one kind."""
         keys = [id(agent.transition) for agent in game.agents]
         numbers = {key: kind for kind, key in enumerate(dict.fromkeys(keys))}
@@ -62,6 +65,7 @@ class LocalProblemSpec:
             kinds=kinds,
             stationary=tuple(len(agent.transition) == 1 for agent in firsts),
             supports=tuple(_possible(agent) for agent in firsts) if reveal_support else None,
+            cut=cut,
         )
 
     @property
@@ -76,21 +80,21 @@ class LocalProblemSpec:
 
     @property
     def thresholds(self) -> FloatArray:
-        """α: [k]."""
+        """α, or what a feasible policy of a discounted game costs at most before it was cut off: [k]."""
         return self.frame.thresholds
 
     @property
     def limits(self) -> FloatArray:
-        """What a policy may cost: [k]."""
-        return self.frame.thresholds
+        """What a policy may cost: the thresholds, less what may follow where a discounted game was cut off: [k]."""
+        return self.thresholds if self.cut is None else np.asarray(self.thresholds - self.cut.cost_tails)
 
     def bound(self, agent: int) -> BoolArray:
         """Return which constraints a deviation of agent i has to meet: [k]; a joint policy has to meet all."""
         return np.asarray(binds_of(self.frame)[agent])
 
     def left_of(self, epsilon: float) -> float:
-        """Return how accurate learning must be for ε."""
-        return epsilon
+        """Return how accurate learning must be for ε, less what may follow where a discounted game was cut off."""
+        return epsilon if self.cut is None else self.cut.left_of(epsilon)
 
     @property
     def horizon(self) -> int:
@@ -138,13 +142,15 @@ class LocalSimulator:
     Parameters
     ----------
     game
-        A local game.
+        A local game, or a discounted one.
     rng
         All draws come from it.
     budget
         Samples at most; None for no limit.
     reveal_support
         Whether the learners know which next states are possible.
+    horizon
+        Discounted games only: after how many steps it is cut off (`steps_for`).
 
     Examples
     --------
@@ -156,12 +162,22 @@ class LocalSimulator:
     """
 
     def __init__(
-        self, game: Game, *, rng: np.random.Generator, budget: int | None = None, reveal_support: bool = False
+        self,
+        game: Game,
+        *,
+        rng: np.random.Generator,
+        budget: int | None = None,
+        reveal_support: bool = False,
+        horizon: int | None = None,
     ) -> None:
-        if not isinstance(game, LocalGame):
-            advice = "Pass a LocalGame; GameSimulator hides the other forms."
+        if not isinstance(game, (LocalGame, DiscountedLocalGame)):
+            advice = "Pass a local game; GameSimulator hides the other forms."
             raise UnsupportedError(type(game).__name__, "has no agents with kernels of their own", advice)
-        self.known = LocalProblemSpec.of(game, reveal_support=reveal_support)
+        check_cut(game, horizon)
+        cut = None
+        if isinstance(game, DiscountedLocalGame):
+            game, cut = cut_off_local(game, horizon or 1)
+        self.known = LocalProblemSpec.of(game, reveal_support=reveal_support, cut=cut)
         self.ledger = Ledger(budget)
         self._rng = rng
         firsts = [game.agents[self.known.kinds.index(kind)] for kind in range(len(self.known.stationary))]
