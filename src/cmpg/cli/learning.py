@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cmpg.files.containers import Fields
     from cmpg.games.game import Game
     from cmpg.learning.samples import ProblemSpec
-    from cmpg.learning.trials import Hidden, HiddenGame, Method, Progress, Trial
+    from cmpg.learning.trials import Hidden, Method, Progress, Trial
     from cmpg.policy import JointPolicy
     from cmpg.runs.runner import Jobs
 
@@ -202,7 +202,7 @@ def bounds(
         show(bounds_summary(table, slater, slacks))
 
 
-def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) -> tuple[HiddenGame, str]:
+def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) -> tuple[Hidden, str]:
     """Return a scenario or a file and its name: local and counting games as they are, all others over joint actions."""
     from cmpg.games.counting.game import CountingGame
     from cmpg.games.local.discounted import DiscountedLocalGame

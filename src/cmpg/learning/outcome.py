@@ -20,6 +20,7 @@ from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.result import Status, Step
 from cmpg.games.game import Game
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
 from cmpg.learning.truncation import finite_form, prolonged
@@ -297,7 +298,7 @@ class Judgement:
         return self.feasible and self.gap <= epsilon
 
 
-def judge(game: Game, result: LearnResult) -> Judgement:
+def judge(game: Game | DiscountedLocalGame, result: LearnResult) -> Judgement:
     """Judge a result with the game that the simulator hid; a discounted one is cut off where the rest is rounding.
 
     Examples

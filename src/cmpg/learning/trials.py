@@ -166,7 +166,7 @@ class Hidden(Protocol):
     """What is learned: anything that makes simulators."""
 
     @property
-    def game(self) -> Game | None:
+    def game(self) -> Any:
         """The true game, which judges what was learned; None if it is unknown, and nothing is judged."""
 
     def simulator(self, rng: np.random.Generator) -> Any:
@@ -191,7 +191,7 @@ class HiddenGame:
         After how many steps a discounted game is cut off.
     """
 
-    game: Game
+    game: Game | DiscountedLocalGame
     _: KW_ONLY
     budget: int | None = None
     payoff_noise: float | None = None

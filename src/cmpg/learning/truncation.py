@@ -59,7 +59,7 @@ class Cut:
         return epsilon - worst
 
 
-def steps_for(game: Game, epsilon: float) -> int:
+def steps_for(game: Game | DiscountedLocalGame, epsilon: float) -> int:
     """Return the number of steps after which a discounted game may be cut off to be learned up to ε.
 
     Examples
@@ -79,7 +79,7 @@ def steps_for(game: Game, epsilon: float) -> int:
     return 1 if most <= 1 or discount == 0 else ceil(log(most) / -log(discount))
 
 
-def steps_until_rounding(game: Game) -> int:
+def steps_until_rounding(game: Game | DiscountedLocalGame) -> int:
     """Return the number of steps after which what follows is lost in rounding."""
     discount = float(game.discount or 0.0)
     return 1 if discount == 0 else ceil(log(UNIT_ROUNDOFF * (1 - discount)) / log(discount))
@@ -126,7 +126,7 @@ def cut_off_local(game: DiscountedLocalGame, horizon: int) -> tuple[LocalGame, C
     return game.truncated(horizon).with_thresholds(game.thresholds - cut.cost_shifts), cut
 
 
-def check_cut(game: Game, horizon: int | None) -> None:
+def check_cut(game: Game | DiscountedLocalGame, horizon: int | None) -> None:
     """Raise unless the steps of a game are known: its own, or where it is cut off, and never both."""
     if game.horizon is None and horizon is None:
         advice = "Give the horizon after which it is cut off: steps_for(game, epsilon) says how many steps."
@@ -141,14 +141,14 @@ def prolonged(policy: JointPolicy, horizon: int) -> JointPolicy:
     return JointPolicy(tuple(table[steps] for table in policy))
 
 
-def finite_form(game: Game) -> Game:
+def finite_form(game: Game | DiscountedLocalGame) -> Game:
     """Return a game with a finite horizon as it is, and a discounted one cut off where the rest is lost in rounding."""
     if isinstance(game, DiscountedLocalGame):
         return game.truncated(steps_until_rounding(game))
     return game if game.discount is None else cut_off(game, steps_until_rounding(game), shifted=False)[0]
 
 
-def _tails(game: Game, horizon: int) -> Cut:
+def _tails(game: Game | DiscountedLocalGame, horizon: int) -> Cut:
     if game.discount is None:
         raise CMPGError("the game has a finite horizon; only a discounted one is cut off.")
     weight = float(game.discount) ** horizon
@@ -157,7 +157,7 @@ def _tails(game: Game, horizon: int) -> Cut:
     return Cut(horizon, weight * game.reward_ranges, weight * scale * (most - least), scale * least)
 
 
-def _step_costs(game: Game) -> tuple[FloatArray, FloatArray]:
+def _step_costs(game: Game | DiscountedLocalGame) -> tuple[FloatArray, FloatArray]:
     """Return the least and the greatest cost of a step, whatever is played: [k] each."""
     if isinstance(game, DiscountedLocalGame):
         least, most = (end(game.load_costs, axis=-1).sum(axis=(1, 2)) for end in (np.min, np.max))
@@ -169,7 +169,7 @@ def _step_costs(game: Game) -> tuple[FloatArray, FloatArray]:
     return _least(costs), -_least(-costs)
 
 
-def _room(game: Game, cut: Cut) -> FloatArray:
+def _room(game: Game | DiscountedLocalGame, cut: Cut) -> FloatArray:
     return np.asarray(game.thresholds - cut.cost_shifts)
 
 

@@ -163,7 +163,7 @@ class LocalSimulator:
 
     def __init__(
         self,
-        game: Game,
+        game: Game | DiscountedLocalGame,
         *,
         rng: np.random.Generator,
         budget: int | None = None,
