@@ -101,9 +101,9 @@ def certify(
             metavar="<float>", help="Prove it for every model whose transition probabilities are off by this."
         ),
     ] = 0.0,
-    budgets: RiskBudgets,
     seed: Seed = None,
     as_json: Json = False,
+    budgets: RiskBudgets,
 ) -> None:
     """Check the claim that a policy is feasible and Nash.
 

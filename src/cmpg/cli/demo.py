@@ -17,7 +17,7 @@ import typer
 from cmpg.cli.main import report
 from cmpg.cli.output import show
 from cmpg.cli.risk import RiskBudgets
-from cmpg.cli.solve import Parallel, Search, SolveOutput, solve
+from cmpg.cli.solve import ClaimOptions, Execution, Search, SolveOutput, solve
 from cmpg.cli.targets import Target
 
 SCENARIO = "charging"
@@ -39,9 +39,10 @@ def demo(
     try:
         solve(
             target=Target(SCENARIO),
-            search=Search(),
-            parallel=Parallel(),
+            claim=ClaimOptions(),
             budgets=RiskBudgets(),
+            search=Search(),
+            execution=Execution(),
             wanted=SolveOutput(output=folder),
         )
     except typer.Exit as done:  # which is how `solve` returns its exit code

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 import typer
 
@@ -36,6 +36,7 @@ FORMS = (".csv", ".tex", ".html", ".md")
 class Proof:
     """How policies are judged by proof."""
 
+    HEADING: ClassVar = "How to judge"
     epsilon: Epsilon = DEFAULT_EPSILON
     allow_rounding: AllowRounding = 0.0
     exact: Exact = False
@@ -51,6 +52,7 @@ class Proof:
 class Play:
     """How policies are judged by episodes."""
 
+    HEADING: ClassVar = "How to judge"
     env: Annotated[
         str | None,
         typer.Option(
@@ -81,6 +83,7 @@ class Play:
 class JudgeOutput:
     """What is drawn by the seed, what is written, and what is printed."""
 
+    HEADING: ClassVar = "Output"
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .tex, .md, or a page: .html.")
     ] = None
@@ -98,6 +101,7 @@ def judge(
             help="Policy files: .npz, .json, or .csv as `cmpg export --what policy` writes it.",
         ),
     ] = None,
+    play: Play,
     named: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,7 +112,6 @@ def judge(
             "given several times.",
         ),
     ] = None,
-    play: Play,
     beside: Annotated[
         str,
         typer.Option(

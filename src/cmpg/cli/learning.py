@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 class LearnOptions:
     """How to learn, and how well."""
 
+    HEADING: ClassVar = "How to learn"
     mode: Annotated[
         str,
         typer.Option(
@@ -67,6 +68,7 @@ class LearnOptions:
 class SampleOptions:
     """What learners may see, and how much of it."""
 
+    HEADING: ClassVar = "How to learn"
     budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None
     payoff_noise: Annotated[
         float | None,
@@ -86,6 +88,7 @@ class SampleOptions:
 class LearnOutput:
     """Where runs are kept, and how they are shown."""
 
+    HEADING: ClassVar = "Output"
     output: Annotated[Path | None, typer.Option("--out", help="New folder for policies, records and curves.")] = None
     resume: Resume = False
     as_json: Json = False
@@ -95,10 +98,6 @@ def learn(
     *,
     target: GameArgument = None,  # type: ignore[assignment]  # left out where --env is given
     learner: LearnOptions,
-    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 1,
-    tasks: Tasks,
-    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
-    samples: SampleOptions,
     env: Annotated[
         str | None,
         typer.Option(
@@ -107,6 +106,10 @@ def learn(
             help="Learn an environment instead of a game: factory() returns it, and what is known of it.",
         ),
     ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
+    samples: SampleOptions,
+    tasks: Tasks,
     kept: LearnOutput,
 ) -> None:
     """Learn a Nash policy from samples, and judge it.

@@ -87,13 +87,15 @@ class Commands(TyperGroup):
         """Load a command; one that takes a game also has the options of its scenario."""
         if cmd_name not in HOMES:
             return None
-        function = grouped(getattr(importlib.import_module(f"cmpg.cli.{HOMES[cmd_name]}"), cmd_name))
+        function: Any = grouped(getattr(importlib.import_module(f"cmpg.cli.{HOMES[cmd_name]}"), cmd_name))
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
         if "target" in inspect.signature(function).parameters:
             alone.command(cmd_name, cls=GameCommand, epilog=MORE)(function)
         else:
             alone.command(cmd_name)(function)
-        return typer.main.get_command(alone)
+        command: Any = typer.main.get_command(alone)
+        command.headings = function.headings
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the words begin with; where there is none, those that sound like it are named."""

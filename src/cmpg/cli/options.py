@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
@@ -20,10 +20,10 @@ DEFAULT_EPSILON = 1e-6
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
-FURTHER = "Further options"
-"""The section of options that few need: `--help-all` lists it, and `--help` says so."""
+FURTHER = "further"
+"""Options that few need: `--help-all` lists them, and `--help` says so."""
 
-Epsilon = Annotated[float, typer.Option(help="The most any agent may gain by deviating.")]
+Epsilon = Annotated[float, typer.Option(help="Most any agent may gain by deviating.")]
 AllowRounding = Annotated[
     float,
     typer.Option(
@@ -34,7 +34,7 @@ Delta = Annotated[float, typer.Option(help="Allowed probability of failure.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Certify in exact rational arithmetic (small games).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Seed = Annotated[
-    int | None, typer.Option(min=0, metavar="<int>", help="Random seed of drawn agents; else of starts and ties.")
+    int | None, typer.Option(min=0, metavar="<int>", help="Seed of drawn agents; else of starts and ties.")
 ]
 
 JobsNumber = Annotated[
@@ -64,6 +64,7 @@ Scheduler = Annotated[
 class Tasks:
     """Where many tasks run."""
 
+    HEADING: ClassVar = "Processes"
     jobs: JobsNumber = 1
     backend: Backend = None
     scheduler: Scheduler = None
@@ -87,11 +88,15 @@ Resume = Annotated[
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command as the parser reads it: each record among its parameters stands for its fields, an option each.
 
+    The attribute `headings` says under which heading of the help an option stands: the `HEADING` of its record, or of
+    the record that it follows.
+
     Examples
     --------
     >>> from dataclasses import dataclass
     >>> @dataclass
     ... class Size:
+    ...     HEADING: ClassVar = "How large"
     ...     width: int = 1
     ...     height: int = 2
     >>> def area(name: str, size: Size) -> None:
@@ -100,19 +105,25 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     <Signature (*, name: str, width: int = 1, height: int = 2)>
     >>> grouped(area)(name="hall", width=5, height=2)
     hall 10
+    >>> grouped(area).headings
+    {'name': 'Options', 'width': 'How large', 'height': 'How large'}
     """
     hints = get_type_hints(command, include_extras=True)
     hints.pop("return", None)
     records = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
     options: list[inspect.Parameter] = []
+    headings: dict[str, str] = {}
+    heading = "Options"
     for name, parameter in inspect.signature(command).parameters.items():
         if name in records:
             names = vars(sys.modules[records[name].__module__])  # completions look things up there, when they run
             types = get_type_hints(records[name], names, include_extras=True)
             own = [(each.name, each.default, types[each.name]) for each in fields(records[name])]
+            heading = vars(records[name])["HEADING"]
         else:
             own = [(name, parameter.default, hints[name])]
         options += [inspect.Parameter(each, KEYWORD, default=value, annotation=kind) for each, value, kind in own]
+        headings |= {each: heading for each, _, _ in own}
 
     @wraps(command)
     def flat(**given: Any) -> None:
@@ -121,6 +132,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     flat.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    flat.headings = headings  # type: ignore[attr-defined]
     flat.__annotations__ = {each.name: each.annotation for each in options}
     return flat
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class RiskBudgets:
     """Budgets on risk, in the words of the command line."""
 
+    HEADING: ClassVar = "Constraints"
     chance: Annotated[
         list[str] | None,
         typer.Option(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import typer
 
@@ -87,11 +87,26 @@ NAMED: dict[str, dict[str, Callable[[], Any]]] = {
 
 
 @dataclass(frozen=True)
-class Search:
-    """How a Nash policy is looked for, and what is accepted as one."""
+class ClaimOptions:
+    """What is found, and what must be proved of it."""
 
+    HEADING: ClassVar = "What to find"
+    concept: Annotated[
+        str,
+        typer.Option(help="nash, rota, correlated or coarse.", autocompletion=lambda: list(NAMED["concept"])),
+    ] = "nash"
+    epsilon: Epsilon = DEFAULT_EPSILON
+    exact: Exact = False
+    allow_rounding: AllowRounding = 0.0
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a Nash policy is looked for."""
+
+    HEADING: ClassVar = "How to find it"
     restarts: Annotated[
-        int, typer.Option(min=1, metavar="<int>", help="Number of runs, from different starts; the best is kept.")
+        int, typer.Option(min=1, metavar="<int>", help="Runs from different starts; the best is kept.")
     ] = 1
     prefer: Annotated[
         str,
@@ -140,13 +155,15 @@ class Search:
             min=0, metavar="<int>", rich_help_panel=FURTHER, help="Most moves of a run; Theorem 1's bound if omitted."
         ),
     ] = None
-    allow_rounding: AllowRounding = 0.0
 
 
 @dataclass(frozen=True)
-class Parallel:
-    """How many threads and processes there are, and where they run."""
+class Execution:
+    """How long it may take, what is drawn, and where it runs."""
 
+    HEADING: ClassVar = "Time, seed and processes"
+    time_limit: Annotated[float | None, typer.Option(help="Most seconds, building the game included.")] = None
+    seed: Seed = None
     workers: Annotated[
         int,
         typer.Option(
@@ -169,6 +186,7 @@ class Parallel:
 class SolveOutput:
     """What is shown, and where it is kept."""
 
+    HEADING: ClassVar = "Output"
     selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False
     output: Annotated[Path | None, typer.Option("--out", help="New folder for game, policy and certificate.")] = None
     tensorboard: Annotated[
@@ -180,22 +198,10 @@ class SolveOutput:
 def solve(
     *,
     target: GameArgument,
-    epsilon: Epsilon = DEFAULT_EPSILON,
-    search: Search,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Most seconds for everything, building the game included.")
-    ] = None,
-    parallel: Parallel,
-    seed: Seed = None,
+    claim: ClaimOptions,
     budgets: RiskBudgets,
-    concept: Annotated[
-        str,
-        typer.Option(
-            help="What to find: nash, rota, correlated or coarse.",
-            autocompletion=lambda: list(NAMED["concept"]),
-        ),
-    ] = "nash",
-    exact: Exact = False,
+    search: Search,
+    execution: Execution,
     wanted: SolveOutput,
 ) -> None:
     """Find a feasible policy that no agent gains by deviating from."""
@@ -204,19 +210,20 @@ def solve(
     from cmpg.games.crowd.game import CrowdGame
     from cmpg.games.risk import CVaRGame
 
+    concept, epsilon, exact, seed = claim.concept, claim.epsilon, claim.exact, execution.seed
     output, as_json = wanted.output, wanted.as_json
     check_out(output, resume=False)
     # What only the search for a Nash policy of single agents understands
-    special = [*changed(search), *changed(budgets), *(f"--{name}" for name in _extras(wanted))]
+    special = [*changed(search), *changed(budgets), *(f"--{name}" for name in _extras(claim, wanted))]
     if _named("concept", concept) is not _named("concept", "nash"):
         _refuse_for_devices(concept, special)
     on_interrupt(written(output))
-    limit = np.inf if time_limit is None else finite("time-limit", time_limit)
+    limit = np.inf if execution.time_limit is None else finite("time-limit", execution.time_limit)
     if concept != "nash":
         recommend_device(
             target, concept, epsilon=epsilon, limit=limit, seed=seed, exact=exact, output=output, as_json=as_json
         )
-    request = _request(target, search, parallel, epsilon=epsilon, limit=limit, seed=seed)
+    request = _request(target, claim, search, execution, limit=limit)
     with ProgressLine("building the game") as progress:
         built: Any = _built(target, request, seed=seed, exact=exact, as_json=as_json)
         if isinstance(built, CrowdGame):
@@ -238,7 +245,7 @@ def solve(
         gaps = _upper_bounds(solved, request, all_objectives=as_json or output is not None)
         progress.stop()
         known = {"restarts": search.restarts, "prefer": search.prefer, "max_iterations": search.max_iterations}
-        known |= {"time_limit": time_limit, "exact": exact}
+        known |= {"time_limit": execution.time_limit, "exact": exact}
         known |= {} if search.start in NAMED["start"] else {"start": search.start}
         result = replace(solved.result, settings={**solved.result.settings, **known})
         laws = laws_of(risky, result) if budgets.words else ()
@@ -250,26 +257,26 @@ def solve(
     raise typer.Exit(0 if result.accepted else 1)
 
 
-def _extras(wanted: SolveOutput) -> Iterator[str]:
+def _extras(claim: ClaimOptions, wanted: SolveOutput) -> Iterator[str]:
+    if claim.allow_rounding:
+        yield "allow-rounding"
     if wanted.selfish:
         yield "selfish"
     if wanted.tensorboard is not None:
         yield "tensorboard"
 
 
-def _request(
-    target: Target, search: Search, parallel: Parallel, *, epsilon: float, limit: float, seed: int | None
-) -> _Request:
+def _request(target: Target, claim: ClaimOptions, search: Search, execution: Execution, *, limit: float) -> _Request:
     """Turn options into values of the library."""
-    jobs, backend, scheduler = parallel.jobs, parallel.backend, parallel.scheduler
+    jobs, backend, scheduler, seed = execution.jobs, execution.backend, execution.scheduler, execution.seed
     return _Request(
-        epsilon=epsilon,
+        epsilon=claim.epsilon,
         start=search.start,
         method=cmpg.Ascent(
-            solver=_solver(search.solver, finite("epsilon", epsilon, positive=True)),
+            solver=_solver(search.solver, finite("epsilon", claim.epsilon, positive=True)),
             schedule=_named("schedule", search.schedule),
             max_iterations=search.max_iterations,
-            workers=parallel.workers,
+            workers=execution.workers,
         ),
         restarts=cmpg.Restarts(
             search.restarts,
@@ -280,7 +287,7 @@ def _request(
         deadline=time.monotonic() + limit,
         seed=0 if seed is None and search.restarts > 1 else seed,
         draws_agents="seed" in target.origin(seed=seed).options,
-        allow_rounding=finite("allow-rounding", search.allow_rounding),
+        allow_rounding=finite("allow-rounding", claim.allow_rounding),
     )
 
 

@@ -37,8 +37,8 @@ def sweep(
     threshold: Annotated[
         str | None, typer.Option(metavar="<numbers>", help="Largest expected costs allowed, such as 0:1:0.25.")
     ] = None,
-    tasks: Tasks,
     resume: Resume = False,
+    tasks: Tasks,
 ) -> None:
     """Solve a scenario with many options: ranges and lists.
 

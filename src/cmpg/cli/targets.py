@@ -213,7 +213,7 @@ GameArgument = Annotated[
         metavar="GAME",
         parser=Target,
         autocompletion=complete_game,
-        help="A scenario (`cmpg scenarios` lists them) or a game file (.json, .npz, …).",
+        help="A scenario (`cmpg scenarios`), or a game file (.json, …).",
     ),
 ]
 
@@ -228,6 +228,8 @@ class _ScenarioOptions:
 
 class GameCommand(TyperCommand):
     """A command with a `GameArgument` called `target`, which has the options of the scenario that is named, too."""
+
+    headings: Mapping[str, str]  # of the help, by name of the option
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; those that are for the scenario go to the target."""
@@ -256,24 +258,27 @@ class GameCommand(TyperCommand):
         return [*names, HELP_ALL] if any(map(is_further, self.params)) else names
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """List arguments and options in sections; what few need is counted, unless all options are wanted."""
-        listed = _listed(ctx)
-        own = [param for param in self.get_params(ctx) if param not in listed.parameters]
-        options = [param for param in own if param.param_type_name == "option"]
-        further = [param for param in options if is_further(param)]
-        sections = {
-            "Arguments": [param for param in own if param.param_type_name == "argument"],
-            "Options": [param for param in options if not is_further(param)],
-            FURTHER: further if ctx.meta.get(ALL_OPTIONS) else (),
-            f"Options of {listed.scenario and listed.scenario.name}": listed.parameters,
-        }
-        for title, params in sections.items():
-            records = [param.get_help_record(ctx) for param in params]
-            if records:
-                with formatter.section(title):
+        """List arguments and options under headings; what few need is counted, unless all options are wanted."""
+        listed, everything = _listed(ctx), ctx.meta.get(ALL_OPTIONS)
+        further = [] if everything else [param for param in self.params if is_further(param)]
+        own = "Output" if "Output" in self.headings.values() else "Options"  # where --help stands, and the count
+        sections: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            if param in listed.parameters:
+                heading = f"Options of {listed.scenario and listed.scenario.name}"
+            elif param.param_type_name == "argument":
+                heading = "Arguments"
+            else:
+                heading = self.headings.get(param.name, own)
+            if param not in further:
+                sections.setdefault(heading, []).append(param)
+        for heading, params in sections.items():
+            if params:
+                with formatter.section(heading):
                     # A type such as <Target> tells a reader nothing beside the name of an argument.
+                    records = [param.get_help_record(ctx) for param in params]
                     formatter.write_dl([(re.sub(r"^([A-Z.]+) <.*", r"\1", name), text) for name, text in records])
-                    if title == "Options" and further and not ctx.meta.get(ALL_OPTIONS):
+                    if heading == own and further:
                         formatter.write_text(f"{len(further)} more: `{help_words(ctx)}-all` lists them.")
 
 
