@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import cmpg.proof
 from cmpg.games import JointGame, LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.proof.check import check
-from cmpg.proof.claim import Claim, ClaimError
+from cmpg.proof.claim import AgentTables, Claim, ClaimError, Csr, LocalTables
 from cmpg.proof.exact import check_exactly
 from cmpg.scenarios import counter_example, grid_world
 
@@ -220,3 +221,58 @@ def test_tables_that_do_not_fit_are_refused(change, message):
     claim = claimed(game, game.uniform_policy(), np.zeros((2, 1)))
     with pytest.raises(ClaimError, match=message):
         Claim(**{**vars(claim), **change})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("transition", {"data": np.array([1.5, -0.5, 1.0])}, "a row that is no probability distribution"),
+        ("transition", {"data": np.array([0.5, 0.4, 1.0])}, "a row that is no probability distribution"),
+        ("transition", {"data": np.array([np.nan, 0.5, 1.0])}, "an entry that is not a finite number"),
+        ("transition", {"indices": np.array([1, 1, 0])}, "an entry outside of its 2 columns, or twice in one place"),
+        ("transition", {"indices": np.array([0, 2, 0])}, "an entry outside of its 2 columns, or twice in one place"),
+        ("transition", {"indices": np.array([0, -1, 0])}, "an entry outside of its 2 columns, or twice in one place"),
+        ("transition", {"indptr": np.array([0, 3, 2])}, "no sparse matrix"),
+        ("transition", {"indptr": np.array([0, 4, 3])}, "no sparse matrix"),
+        ("uses", {"data": np.array([0.5])}, "an entry other than 0 and 1"),
+    ],
+)
+def test_a_sparse_table_that_says_nothing_is_refused_with_the_agent_whose_it_is(name, change, message):
+    agents = [
+        AgentTables(
+            initial=np.array([1.0, 0.0]),
+            transition=(Csr(np.array([0, 2, 3]), np.array([0, 1, 0]), np.array([0.5, 0.5, 1.0]), 2),),
+            uses=(Csr(np.array([0, 1, 1]), np.array([0]), np.ones(1), 1),),
+            reward=np.zeros((1, 2, 1)),
+            costs=None,
+        )
+        for _ in range(2)
+    ]
+    claim = local_claim(agents)
+    assert check(claim).gains.tolist() == [0, 0]
+    wrong = getattr(agents[1], name)[0]._replace(**change)
+    with pytest.raises(ClaimError, match=f"{name} of agent 1 (has|is) {message}"):
+        local_claim([agents[0], replace(agents[1], **{name: (wrong,)})])
+
+
+def test_a_table_that_two_agents_share_has_to_fit_both():
+    share = Csr(np.arange(5), np.zeros(4, dtype=np.int64), np.ones(4), 2)
+    none = Csr(np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), 1)
+    two = AgentTables(np.array([1.0, 0.0]), (share,), (none,), np.zeros((1, 2, 2)), None)
+    with pytest.raises(ClaimError, match="transition of agent 1"):
+        local_claim([two, replace(two, initial=np.ones(1), reward=np.zeros((1, 1, 4)))])
+
+
+def local_claim(agents) -> Claim:
+    """Agents of one step who meet at one resource that delays nobody, and take each action as often."""
+    policy = [np.full(each.reward.shape, 1 / each.reward.shape[2]) for each in agents]
+    count = len(agents)
+    return Claim(
+        tables=LocalTables(tuple(agents), np.zeros((1, 1, count + 1)), np.zeros((0, 1, 1, count + 1))),
+        horizon=1,
+        discount=None,
+        thresholds=np.zeros(0),
+        binds=np.ones((count, 0), dtype=bool),
+        policy=tuple(policy),
+        multipliers=np.zeros((count, 0)),
+    )

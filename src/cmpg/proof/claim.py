@@ -168,7 +168,7 @@ def _check_shared(tables: JointTables | CountingTables, claim: Claim) -> None:
         _stepped("private_rewards", tables.private_rewards, claim, (agents,), (states, actions))
         _stepped("class_rewards", tables.class_rewards, claim, (), (states, actions, classes))
         _stepped("costs", tables.costs, claim, (constraints,), (states, classes))
-    _matrices("transition", tables.transition, claim, (states * int(np.prod(outcomes)), states))
+    _matrices([("transition", tables.transition, (states * int(np.prod(outcomes)), states))], claim)
 
 
 def _check_local(tables: LocalTables, claim: Claim) -> None:
@@ -177,18 +177,22 @@ def _check_local(tables: LocalTables, claim: Claim) -> None:
     agents, constraints, resources = len(claim.policy), len(claim.thresholds), tables.delay.shape[1]
     _stepped("delay", tables.delay, claim, (), (resources, agents + 1))
     _stepped("load_costs", tables.load_costs, claim, (constraints,), (resources, agents + 1))
-    known: set[int] = set()
+    known: set[Any] = set()
+    moves: list[tuple[str, Any, tuple[int, int]]] = []
+    uses: list[tuple[str, Any, tuple[int, int]]] = []
     for i, agent in enumerate(tables.agents):
-        states, actions = agent.reward.shape[1:]
+        states, actions = shape = agent.reward.shape[1:]
         _distributions(f"initial of agent {i}", agent.initial, (states,))
         for name, table, family in (("reward", agent.reward, ()), ("costs", agent.costs, (constraints,))):
-            if table is not None and id(table) not in known:
-                _stepped(f"{name} of agent {i}", table, claim, family, (states, actions))
-        if id(agent.transition) not in known:
-            _matrices(f"transition of agent {i}", agent.transition, claim, (states * actions, states))
-        if id(agent.uses) not in known:
-            _matrices(f"uses of agent {i}", agent.uses, claim, (states * actions, resources), rows=False)
-        known |= {id(each) for each in (agent.reward, agent.costs, agent.transition, agent.uses)}
+            if table is not None and (id(table), shape) not in known:
+                _stepped(f"{name} of agent {i}", table, claim, family, shape)
+        if (id(agent.transition), shape) not in known:
+            moves.append((f"transition of agent {i}", agent.transition, (states * actions, states)))
+        if (id(agent.uses), shape) not in known:
+            uses.append((f"uses of agent {i}", agent.uses, (states * actions, resources)))
+        known |= {(id(each), shape) for each in (agent.reward, agent.costs, agent.transition, agent.uses)}
+    _matrices(moves, claim)
+    _matrices(uses, claim, rows=False)
 
 
 def _shaped(name: str, table: Array, shape: tuple[int, ...]) -> None:
@@ -218,28 +222,51 @@ def _distributions(name: str, rows: Array, shape: tuple[int, ...]) -> None:
         raise ClaimError(f"{name} has a row that is no probability distribution.")
 
 
-def _matrices(name: str, matrices: Any, claim: Claim, shape: tuple[int, int], *, rows: bool = True) -> None:
-    if len(matrices) not in (1, claim.steps):
-        raise ClaimError(f"{name} has {len(matrices)} steps; 1 or {claim.steps} are required.")
-    for matrix in {id(each): each for each in matrices}.values():
-        if not isinstance(matrix, Csr):
-            _distributions(name, matrix, shape)
-            continue
-        starts, entries = matrix.indptr, len(matrix.indices)
-        fits = len(starts) == shape[0] + 1 and matrix.columns == shape[1] and len(matrix.data) == entries
-        if not fits or starts[0] != 0 or starts[-1] != entries or np.any(np.diff(starts) < 0):
-            raise ClaimError(f"{name} is no sparse matrix of shape {list(shape)}.")
-        row = np.repeat(np.arange(shape[0]), np.diff(starts))
-        inside = (matrix.indices >= 0) & (matrix.indices < shape[1])
-        if not inside.all() or len(np.unique(row * shape[1] + matrix.indices)) != entries:
-            raise ClaimError(f"{name} has an entry outside of its {shape[1]} columns, or twice in one place.")
-        _numbers(name, matrix.data)
-        if rows:
-            if matrix.data.dtype != object and not np.isfinite(matrix.data).all():
-                raise ClaimError(f"{name} has an entry that is not a finite number.")
-            sums = np.zeros(shape[0], dtype=matrix.data.dtype)
-            np.add.at(sums, row, matrix.data)
-            if np.any(matrix.data < 0) or np.any(np.abs(sums - 1) > ROW_SUM_TOLERANCE):
-                raise ClaimError(f"{name} has a row that is no probability distribution.")
-        elif not np.all(matrix.data == 1):
-            raise ClaimError(f"{name} has an entry other than 0 and 1.")
+def _matrices(given: list[tuple[str, Any, tuple[int, int]]], claim: Claim, *, rows: bool = True) -> None:
+    """Check matrices, a sequence by step under each name with its shape: distributions, or zeros and ones."""
+    sparse: list[tuple[str, Csr]] = []
+    for name, matrices, shape in given:
+        if len(matrices) not in (1, claim.steps):
+            raise ClaimError(f"{name} has {len(matrices)} steps; 1 or {claim.steps} are required.")
+        for matrix in {id(each): each for each in matrices}.values():
+            if not isinstance(matrix, Csr):
+                _distributions(name, matrix, shape)
+                continue
+            starts, entries = matrix.indptr, len(matrix.indices)
+            fits = len(starts) == shape[0] + 1 and matrix.columns == shape[1] and len(matrix.data) == entries
+            if not fits or starts[0] != 0 or starts[-1] != entries or (starts[1:] < starts[:-1]).any():
+                raise ClaimError(f"{name} is no sparse matrix of shape {list(shape)}.")
+            _numbers(name, matrix.data)
+            sparse.append((name, matrix))
+    if sparse:
+        _entries(sparse, rows=rows)
+
+
+def _entries(given: list[tuple[str, Csr]], *, rows: bool) -> None:
+    """Check what sparse matrices hold, of all of them in one row."""
+    names, matrices = zip(*given, strict=True)
+    owner = np.repeat(np.arange(len(matrices)), [len(each.indptr) - 1 for each in matrices])  # of each row
+    lengths = np.concatenate([each.indptr[1:] - each.indptr[:-1] for each in matrices])
+    row, indices = np.repeat(np.arange(len(owner)), lengths), np.concatenate([each.indices for each in matrices])
+    data = np.concatenate([each.data for each in matrices])
+    columns = np.array([each.columns for each in matrices])
+
+    def refuse(wrong: Array, of: Array, what: str) -> None:
+        if wrong.any():
+            at = int(of[np.argmax(wrong)])
+            raise ClaimError(f"{names[at]} has {what.format(columns[at])}")
+
+    place = "an entry outside of its {} columns, or twice in one place."
+    refuse((indices < 0) | (indices >= columns[owner[row]]), owner[row], place)
+    order = np.lexsort((indices, row))
+    twice = (np.diff(row[order]) == 0) & (np.diff(indices[order]) == 0)
+    refuse(twice, owner[row[order]][1:], place)
+    if not rows:
+        refuse(data != 1, owner[row], "an entry other than 0 and 1.")
+        return
+    if data.dtype != object:
+        refuse(~np.isfinite(data), owner[row], "an entry that is not a finite number.")
+    sums = np.zeros(len(owner), dtype=data.dtype)
+    np.add.at(sums, row, data)
+    refuse(data < 0, owner[row], "a row that is no probability distribution.")
+    refuse(np.abs(sums - 1) > ROW_SUM_TOLERANCE, owner, "a row that is no probability distribution.")

@@ -47,10 +47,8 @@ from cmpg.proof.rounding import (
     UNIT,
     Array,
     Ball,
-    Rows,
     exactly,
     gathered,
-    joined,
     probabilities,
     stacked,
 )
@@ -161,8 +159,7 @@ def _checked(claim: CrowdClaim) -> CrowdChecked:
     used = forward.used
     values = forward.values - (used * prices[0]).sum(axis=(1, 2))
     by_group = [stacked([price[g] for price in prices]) for g in range(shape[0])]
-    best, raised = best_of_all(members, game, by_group, claim.multipliers, [None] * shape[0])
-    bound = Ball(np.array([each.mid for each in best]), np.array([each.rad for each in best]))
+    bound, raised = best_of_all(members, game, by_group, claim.multipliers, [None] * shape[0])
     cut = 2 * loads.cut[0].sum(axis=1)
     for j, limit in enumerate(claim.thresholds):
         own = forward.costs[:, j] + (used * prices[1 + j]).sum(axis=(1, 2))
@@ -200,14 +197,13 @@ class CrowdForward:
 
 def _forward(claim: Claim, game: Fleet, reached: Reach) -> CrowdForward:
     """Follow a member of each group; what it does not use is added up by itself, so that errors are relative to it."""
-    members, (groups, constraints) = game.members, claim.multipliers.shape
-    mass = joined([Rows(member.initial[None]).push(exactly(np.ones(1))) for member in members])
+    groups, constraints = claim.multipliers.shape
+    mass = game.start()
     values, costs = exactly(np.zeros(groups)), [exactly(np.zeros(groups)) for _ in range(constraints)]
     used, idle = [], []
     for step in range(claim.steps):
         pairs = np.flatnonzero(reached.pairs[step])  # all others have no mass
-        rows = np.concatenate([table[step].ravel() for table in claim.policy])
-        visits = probabilities(rows, game.pair_starts)[pairs] * mass[game.state_of[pairs]]
+        visits = probabilities(reached.played[step], game.pair_starts)[pairs] * mass[game.state_of[pairs]]
         uses, owner = game.uses(step), game.agent_of[pairs]
         here = uses.push(visits, pairs).reshape(groups, game.resources)
         rest = exactly(1.0) - here

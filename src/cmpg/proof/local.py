@@ -33,9 +33,13 @@ from cmpg.proof.rounding import (
     joined,
     probabilities,
     rows_of,
+    split,
     stacked,
 )
 from cmpg.proof.support import closure, forbidden, whole
+
+BLOCK = 100_000
+"""So many numbers, or a few more, are computed with at once."""
 
 
 def check_local(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | None, ...]]:
@@ -52,9 +56,9 @@ def check_local(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | No
     closed = [closed_local(claim, game, i, reached, np.flatnonzero(hard[i]).tolist(), kept) for i in agents]
     prices = [loads.prices(i) for i in agents]  # each [1 + k, H, E]
     best, raised = best_of_all(claim, game, prices, multipliers, closed)
-    values, bounds = [], np.full(len(agents), np.inf)
-    for i, price in enumerate(prices):
-        values.append(forward.values[i] - (forward.used[i] * price[0]).sum())
+    delays = joined([(forward.used[own] * stacked(prices[own])[:, 0]).sum(axis=(1, 2)) for own in _blocks(prices)])
+    bounds = np.full(len(agents), np.inf)
+    for i in agents:
         bound = best[i]
         if multipliers[i].any():
             left = exactly(claim.thresholds) - (forward.costs[np.arange(len(agents)) != i].sum(axis=0) + loads.spent(i))
@@ -62,7 +66,13 @@ def check_local(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | No
         lost = closed[i] is None or np.any(closed[i][0].all(axis=1) & (game.tables.agents[i].initial > 0))
         bounds[i] = np.inf if lost else float(bound.upper)
         raised[i] += float(bound.rad)
-    return stacked(values), bounds, raised, costs, tuple(kept)
+    return forward.values - delays, bounds, raised, costs, tuple(kept)
+
+
+def _blocks(prices: list[Ball]) -> list[slice]:
+    """Return the agents in parts whose prices fit side by side into little memory."""
+    count = 1 + BLOCK // prices[0].mid.size
+    return [slice(begin, begin + count) for begin in range(0, len(prices), count)]
 
 
 class Fleet:
@@ -80,32 +90,45 @@ class Fleet:
         self.first_pair = np.concatenate([[0], np.cumsum([s * a for s, a in shapes])])
         self.first_state = np.concatenate([[0], np.cumsum(states)])
         self.pair_starts = np.cumsum(choices) - choices  # where the pairs of each state begin
+        self.agent_at = np.repeat(np.arange(len(members)), states)
         self.state_of = np.repeat(np.arange(len(choices)), choices)
         self.agent_of = np.repeat(np.arange(len(members)), [s * a for s, a in shapes])
         self.has_private_costs = any(member.costs is not None for member in members)
         self._known: dict[Any, Rows] = {}
+        self._at: dict[tuple[str, int], Rows] = {}
         self._stages: dict[Any, Array] = {}
         self._possible: dict[int, list[Rows]] = {}
         self._whole: dict[int, WholeCosts] = {}
         self._steps = claim.steps
 
+    def start(self) -> Ball:
+        """Return how likely each agent begins in each of its states: [states]."""
+        return probabilities(np.concatenate([member.initial for member in self.members]), self.first_state[:-1])
+
     def moves(self, step: int) -> Rows:
         """Return the transition of a step: [pairs, states]."""
-        return self._union([at_step(each.transition, step) for each in self.members], self.first_state, divided=True)
+        if ("moves", step) not in self._at:
+            given = [at_step(each.transition, step) for each in self.members]
+            self._at["moves", step] = self._union(given, self.first_state, divided=True)
+        return self._at["moves", step]
 
     def uses(self, step: int) -> Rows:
         """Return who uses what at a step: [pairs, n·E]."""
-        columns = np.arange(len(self.members) + 1) * self.resources
-        return self._union([at_step(each.uses, step) for each in self.members], columns, divided=False)
+        if ("uses", step) not in self._at:
+            given = [at_step(each.uses, step) for each in self.members]
+            columns = np.arange(len(self.members) + 1) * self.resources
+            self._at["uses", step] = self._union(given, columns, divided=False)
+        return self._at["uses", step]
 
     def _union(self, matrices: list[Csr], columns: Array, *, divided: bool) -> Rows:
         key = (divided, *map(id, matrices))
         if key not in self._known:
-            offsets = np.cumsum([0, *(len(matrix.indices) for matrix in matrices)])
-            starts = [matrix.indptr[:-1] + offset for matrix, offset in zip(matrices, offsets[:-1], strict=True)]
-            indices = [matrix.indices + first for matrix, first in zip(matrices, columns[:-1], strict=True)]
-            data = np.concatenate([matrix.data for matrix in matrices])
-            union = Csr(np.concatenate([*starts, offsets[-1:]]), np.concatenate(indices), data, int(columns[-1]))
+            sizes = np.array([len(matrix.indices) for matrix in matrices])
+            rows = np.diff(self.first_pair)
+            starts = np.concatenate([matrix.indptr[:-1] for matrix in matrices])
+            starts = np.append(starts + np.repeat(np.cumsum(sizes) - sizes, rows), sizes.sum())
+            indices = np.concatenate([matrix.indices for matrix in matrices]) + np.repeat(columns[:-1], sizes)
+            union = Csr(starts, indices, np.concatenate([matrix.data for matrix in matrices]), int(columns[-1]))
             support = self._support or not divided
             self._known[key] = rows_of([union], support=support)[0]
         return self._known[key]
@@ -163,6 +186,7 @@ class WholeCosts:
 class Reach:
     """What may happen under a policy, however improbable it is."""
 
+    played: Array  # [H, pairs]: the policies of all agents
     pairs: Array  # [H, pairs]: which pairs of state and action each agent may come to
     may: Array  # [n, H, E]: whether an agent may use a resource
     sure: Array  # [n, H, E]: whether it surely does
@@ -176,14 +200,15 @@ class Reach:
 def reach(claim: Claim, game: Fleet) -> Reach:
     """Follow what may happen, without probabilities."""
     there = np.concatenate([member.initial > 0 for member in game.members])
+    played = np.concatenate([table.reshape(claim.steps, -1) for table in claim.policy], axis=1)
     pairs, may, sure = [], [], []
     for step in range(claim.steps):
-        pairs.append(np.concatenate([table[step].ravel() > 0 for table in claim.policy]) & there[game.state_of])
+        pairs.append((played[step] > 0) & there[game.state_of])
         users = game.uses(step).entered(pairs[-1]).reshape(len(game.members), game.resources)
         may.append(users > 0)
         sure.append(users == np.add.reduceat(pairs[-1], game.first_pair[:-1], dtype=np.int64)[:, None])
         there = game.moves(step).entered(pairs[-1]) > 0
-    return Reach(np.stack(pairs), np.stack(may, axis=1), np.stack(sure, axis=1))
+    return Reach(played, np.stack(pairs), np.stack(may, axis=1), np.stack(sure, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,14 +222,13 @@ class Forward:
 
 def _forward(claim: Claim, game: Fleet, reached: Reach) -> Forward:
     """Follow every agent by itself."""
-    members, (agents, constraints) = game.members, claim.multipliers.shape
-    mass = joined([Rows(member.initial[None]).push(exactly(np.ones(1))) for member in members])
+    agents, constraints = claim.multipliers.shape
+    mass = game.start()
     values, costs = exactly(np.zeros(agents)), [exactly(np.zeros(agents)) for _ in range(constraints)]
     used = []
     for step in range(claim.steps):
         pairs = np.flatnonzero(reached.pairs[step])  # all others have no mass
-        rows = np.concatenate([table[step].ravel() for table in claim.policy])
-        visits = probabilities(rows, game.pair_starts)[pairs] * mass[game.state_of[pairs]]
+        visits = probabilities(reached.played[step], game.pair_starts)[pairs] * mass[game.state_of[pairs]]
         used.append(game.uses(step).push(visits, pairs).reshape(agents, game.resources))
         owner, got = game.agent_of[pairs], game.rewards(step)[pairs]
         values = values + gathered(visits * exactly(got), owner, agents)
@@ -239,27 +263,30 @@ class Loads:
         may, self._sure = reached.may.reshape(agents, -1), reached.sure.reshape(agents, -1)
         self._drawn, self._used = may & ~self._sure, used.reshape(agents, -1)
         self._users = [np.flatnonzero(row) for row in may]
-        self._without = [exactly(np.zeros((len(functions.mid), len(own)))) for own in self._users]
+        # As agents meet the cells that they may use: one after the other, in the rows of `_users`.
+        self._place = np.cumsum(may).reshape(may.shape) - 1
+        self._without = _zeros(len(functions.mid), int(may.sum()))
         # As an agent meets a cell that it does not use now.
-        self._free = exactly(np.zeros((len(functions.mid), steps * resources)))
+        self._free = _zeros(len(functions.mid), steps * resources)
         count = self._drawn.sum(axis=0)
         for many in np.unique(count).tolist():
             cells = np.flatnonzero(count == many)
-            for begin in range(0, len(cells), 1 + 100_000 // (many + 1) ** 2):
-                self._fill(cells[begin : begin + 1 + 100_000 // (many + 1) ** 2], many)
+            for begin in range(0, len(cells), 1 + BLOCK // (many + 1) ** 2):
+                self._fill(cells[begin : begin + 1 + BLOCK // (many + 1) ** 2], many)
 
     def _fill(self, cells: Array, many: int) -> None:
         """Compute the expectations on cells in which so many agents are drawn."""
         who = np.nonzero(self._drawn[:, cells].T)[1].reshape(len(cells), many)
         chances = self._used[who, cells[:, None]]  # [cells, many]
-        idle, base = exactly(1.0) - chances, self._sure[:, cells].sum(axis=0)
+        base = self._sure[:, cells].sum(axis=0)
+        both = stacked([exactly(1.0) - chances, chances])[..., None]  # not used, used: [2, cells, many, 1]
 
         # T_0, …, T_many from the load base − 1 on; what lies outside of the tables is never used.
         loads = np.clip(base[:, None] + np.arange(-1, many + 1), 0, len(self._drawn))
         tables = [self._functions[:, cells[:, None] % self._functions.mid.shape[1], loads]]
         for r in reversed(range(many)):
-            last = tables[0]
-            tables.insert(0, last[..., :-1] * idle[:, r, None] + last[..., 1:] * chances[:, r, None])
+            stay, join = split(tables[0] * both[:, None, :, r])
+            tables.insert(0, stay[..., :-1] + join[..., 1:])
         raw = tables[-1]
 
         def common(expected: Ball, low: int, high: int) -> Ball:
@@ -270,24 +297,29 @@ class Loads:
                 np.where(same, window.mid[..., 0], expected.mid), np.where(same, window.rad.max(axis=-1), expected.rad)
             )
 
-        _put(self._free, cells, common(tables[0][..., 1], 1, many + 2))
-        for agent in np.flatnonzero(self._sure[:, cells].any(axis=1)).tolist():  # one of those who are sure is left out
-            self._leave_out(agent, cells, self._sure[agent, cells], common(tables[0][..., 0], 0, many + 1))
+        _put(self._free, np.s_[:, cells], common(tables[0][..., 1], 1, many + 2))
+        agents, at = np.nonzero(self._sure[:, cells])  # one of those who are sure is left out
+        _put(self._without, np.s_[:, self._place[agents, cells[at]]], common(tables[0][..., 0], 0, many + 1)[:, at])
+        if not many:
+            return
         before, none = exactly(np.ones((len(cells), 1))), exactly(np.zeros((len(cells), 1)))
+        # What those before the r-th do, and what all functions make of that with those after it.
+        chance, ahead = _zeros(many, 1, len(cells), many), _zeros(many, len(raw.mid), len(cells), many)
         for r in range(many):
-            expected = common((before * tables[r + 1][..., 1 : r + 2]).sum(axis=2), 1, many + 1)
-            for agent in np.unique(who[:, r]).tolist():
-                self._leave_out(agent, cells, who[:, r] == agent, expected)
-            stay, join = before * idle[:, r, None], before * chances[:, r, None]
+            _put(chance, np.s_[r, 0, :, : r + 1], before)
+            _put(ahead, np.s_[r, ..., : r + 1], tables[r + 1][..., 1 : r + 2])
+            stay, join = split(before * both[:, :, r])
             before = _beside(stay, none) + _beside(none, join)
-
-    def _leave_out(self, agent: int, cells: Array, mask: Array, table: Ball) -> None:
-        _put(self._without[agent], np.searchsorted(self._users[agent], cells[mask]), table[:, mask])
+        expected = common((chance * ahead).sum(axis=3), 1, many + 1)
+        _put(self._without, np.s_[:, self._place[who, cells[:, None]]], expected.moveaxis(0, 2))
 
     def _seen(self, agent: int) -> Ball:
         """Return all expectations as one agent meets them: [1 + 2k, cells]."""
         seen = Ball(self._free.mid.copy(), self._free.rad.copy())
-        _put(seen, self._users[agent], self._without[agent])
+        own = self._users[agent]
+        if len(own):
+            begin = self._place[agent, own[0]]
+            _put(seen, np.s_[:, own], self._without[:, begin : begin + len(own)])
         return seen
 
     def prices(self, agent: int) -> Ball:
@@ -300,9 +332,13 @@ class Loads:
         return (self._free if agent is None else self._seen(agent))[1 : 1 + self._constraints].sum(axis=1)
 
 
-def _put(table: Ball, places: Array, entries: Ball) -> None:
-    """Write into columns of a table, in place."""
-    table.mid[:, places], table.rad[:, places] = entries.mid, entries.rad
+def _put(table: Ball, places: Any, entries: Ball) -> None:
+    """Write into parts of a table, in place."""
+    table.mid[places], table.rad[places] = entries.mid, entries.rad
+
+
+def _zeros(*shape: int) -> Ball:
+    return exactly(np.zeros(shape))
 
 
 def _beside(first: Ball, second: Ball) -> Ball:
@@ -311,14 +347,12 @@ def _beside(first: Ball, second: Ball) -> Ball:
 
 def best_of_all(
     claim: Claim, game: Fleet, prices: list[Ball], multipliers: Array, closed: list[Any]
-) -> tuple[list[Ball], Array]:
+) -> tuple[Ball, Array]:
     """Return max V^{r − λ·c} of each agent among what is allowed, from above, and how much of it is rounding [n]."""
     members = game.members
-    charged = []  # what each cell costs each agent, with λ·c: n of [H, E]
-    for own, price in zip(multipliers, prices, strict=True):
-        weights = exactly(np.concatenate([[1.0], own])[:, None, None])
-        charged.append((price * weights).sum(axis=0))
-    charge = stacked(charged, axis=1).reshape(claim.steps, -1)  # [H, n·E]
+    weights = exactly(np.concatenate([np.ones((len(members), 1)), multipliers], axis=1)[..., None, None])
+    charged = [(stacked(prices[own]) * weights[own]).sum(axis=1) for own in _blocks(prices)]  # each [agents, H, E]
+    charge = joined(charged).moveaxis(0, 1).reshape(claim.steps, -1)  # what each cell costs, with λ·c: [H, n·E]
     mask = None
     if any(each is not None and each.any() for each in closed):
         masks = [
@@ -341,8 +375,9 @@ def best_of_all(
         best = np.maximum.reduceat(upper, game.pair_starts)
         if mask is not None:  # no play comes to a state in which everything is forbidden
             best = np.where(np.logical_and.reduceat(mask[step], game.pair_starts), 0.0, best)
-    ends = zip(members, game.first_state[:-1], game.first_state[1:], strict=True)
-    return [Rows(member.initial[None]).mean(exactly(best[first:end]))[0] for member, first, end in ends], raised
+    start = game.start()
+    begins = np.flatnonzero(start.mid)
+    return gathered(start[begins] * exactly(best[begins]), game.agent_at[begins], len(members)), raised
 
 
 def closed_local(

@@ -36,7 +36,7 @@ NORMAL = 2.0**-900
 _SAFETY = 1.0 + 2.0**-30
 
 
-def gamma(count: int) -> float:
+def gamma(count: Any) -> Any:
     """Return γ_count, rounded up."""
     return count * UNIT * (1 + 2.0**-20)
 
@@ -94,8 +94,9 @@ class Ball:
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Ball:
         """Return sums along axes."""
         mid, sizes = self.mid.sum(axis=axis), np.abs(self.mid)
-        terms = int(np.max(np.count_nonzero(self.mid, axis=axis), initial=0))
-        off = gamma(terms - 1) * sizes.sum(axis=axis) + terms * TINY * (least(sizes) < NORMAL) if terms > 1 else 0.0
+        terms = np.asarray(np.count_nonzero(self.mid, axis=axis))
+        hidden = TINY * (least(sizes) < NORMAL)
+        off = np.where(terms > 1, gamma(terms - 1) * sizes.sum(axis=axis) + terms * hidden, 0.0)
         return Ball(mid, np.asarray((self.rad.sum(axis=axis) + off) * _SAFETY))
 
 
@@ -110,6 +111,11 @@ def stacked(balls: Any, axis: int = 0) -> Ball:
     return Ball(np.stack([ball.mid for ball in balls], axis=axis), np.stack([ball.rad for ball in balls], axis=axis))
 
 
+def split(ball: Ball) -> list[Ball]:
+    """Return what stands along the first axis, each by itself."""
+    return [Ball(mid, rad) for mid, rad in zip(ball.mid, ball.rad, strict=True)]
+
+
 def joined(balls: Any) -> Ball:
     """Return balls one after the other along their first axis."""
     return Ball(np.concatenate([ball.mid for ball in balls]), np.concatenate([ball.rad for ball in balls]))
@@ -117,11 +123,10 @@ def joined(balls: Any) -> Ball:
 
 def gathered(terms: Ball, labels: Array, size: int) -> Ball:
     """Return the sums of terms [t] that have the same label [t]: [size]."""
-    some = terms.mid != 0
-    count = int(np.bincount(labels[some], minlength=1).max())
-    rad = terms.rad
-    if count > 1:
-        rad = rad + gamma(count - 1) * np.abs(terms.mid) + TINY * (least(terms.mid) < NORMAL)
+    rad, many = terms.rad, np.bincount(labels[terms.mid != 0], minlength=size)[labels]
+    if (many > 1).any():
+        hidden = TINY * (least(terms.mid) < NORMAL)
+        rad = rad + np.where(many > 1, gamma(many - 1) * np.abs(terms.mid) + hidden, 0.0)
     sums = [np.bincount(labels, weights=table, minlength=size) for table in (terms.mid, rad)]
     return Ball(sums[0], sums[1] * _SAFETY)
 
@@ -144,9 +149,10 @@ def difference(high: Array, low: Array) -> Ball:
 def least(table: Any) -> float:
     """Return the least positive size of anything in an array, or in a ball."""
     if isinstance(table, Ball):
-        return min(least(table.mid), least(table.rad))
+        return min(least(table.mid), least(table.rad)) if table.rad.any() else least(table.mid)
     sizes = np.abs(table)
-    return float(np.where(sizes == 0, np.inf, sizes).min(initial=np.inf))
+    smallest = float(sizes.min(initial=np.inf))
+    return smallest if smallest != 0 else float(sizes.min(where=sizes != 0, initial=np.inf))
 
 
 def _hidden(count: int, weight: float, values: Ball) -> float:

@@ -206,10 +206,12 @@ def _users(tables: LocalTables, steps: int, sample: int = 200) -> Array:
     count = np.zeros((steps, tables.delay.shape[1]))
     number = len(tables.agents)
     looked_at = range(0, number, -(-number // sample))
+    able: dict[int, Array] = {}  # by matrix
     for agent in looked_at:
         uses = tables.agents[agent].uses
-        for step, matrix in enumerate(uses):
-            able = np.zeros(count.shape[1], dtype=bool)
-            able[matrix.indices] = True
-            count[slice(None) if len(uses) == 1 else step] += able
+        for matrix in uses:
+            if id(matrix) not in able:
+                able[id(matrix)] = np.zeros(count.shape[1], dtype=bool)
+                able[id(matrix)][matrix.indices] = True
+        count += np.stack([able[id(matrix)] for matrix in uses])
     return count * (number / len(looked_at))

@@ -24,7 +24,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, Numbers, frozen, numbers, to_floats
 from cmpg.errors import GameError
 from cmpg.games.game import Information, Names
-from cmpg.games.local.agent import LocalAgent, checked_tables, content_of
+from cmpg.games.local.agent import LocalAgent, checked_tables, facts_of
 from cmpg.games.local.game import LocalGame, plain_agents
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
 from cmpg.policy import PolicyShape
@@ -344,7 +344,7 @@ PER_AGENT = ("needs_of", "goals", "sites")
 def _kind_key(agent: LocalAgent) -> tuple[Any, ...]:
     """Return what agents of one kind have in common, by content."""
     # One tuple each: with as many states as resources, a matrix of one could be taken for one of the other.
-    matrices = tuple(tuple(map(content_of, each)) for each in (agent.transition, agent.uses))
+    matrices = tuple(tuple(facts_of(matrix).content for matrix in each) for each in (agent.transition, agent.uses))
     tables = (agent.initial, agent.reward, *(() if agent.costs is None else (agent.costs,)))
     return (*matrices, *((table.shape, np.ascontiguousarray(table).tobytes()) for table in tables))
 

@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -125,9 +126,11 @@ class LocalAgent:
 
         The last axis has length 1 where what is used depends on the state alone.
         """
-        if len(self.uses) > 1:
-            spread = np.broadcast_to(prices, (len(self.uses), prices.shape[1]))
-            charged = np.stack([matrix @ price for matrix, price in zip(self._uses, spread, strict=True)])
+        if len(self.uses) > 1 and len(prices) == 1:
+            known = {id(matrix): matrix @ prices[0] for matrix in distinct(self._uses)}
+            charged = np.stack([known[id(matrix)] for matrix in self._uses])
+        elif len(self.uses) > 1:
+            charged = np.stack([matrix @ price for matrix, price in zip(self._uses, prices, strict=True)])
         else:
             charged = np.ascontiguousarray((self._uses[0] @ prices.T).T)
         return charged.reshape(len(charged), self.num_states, -1)
@@ -161,20 +164,19 @@ class LocalAgent:
     @cached_property
     def step_roundings(self) -> int:
         """Roundings per step behind an entry of `usage`, and those of reading each row as divided by its exact sum."""
-        into = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in distinct(self.transition))
-        out = max(int(np.diff(matrix.indptr).max()) for matrix in distinct(self.transition))
+        moves = [facts_of(matrix) for matrix in distinct(self.transition)]
+        into, out = max(each.most_in_column for each in moves), max(each.most_in_row for each in moves)
         return into + 4 * (out + self.num_actions + 1)
 
     @cached_property
     def max_uses(self) -> int:
         """The largest number of resources used at one (state, action), or of pairs that use one resource."""
-        columns = max(int(np.bincount(matrix.indices, minlength=1).max()) for matrix in distinct(self.uses))
-        return max(self.uses_at_once, columns)
+        return max(self.uses_at_once, *(facts_of(matrix).most_in_column for matrix in distinct(self.uses)))
 
     @cached_property
     def uses_at_once(self) -> int:
         """The largest number of resources used at one (state, action)."""
-        return max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(self.uses))
+        return max(facts_of(matrix).most_in_row for matrix in distinct(self.uses))
 
     @cached_property
     def kernel(self) -> Any:
@@ -218,10 +220,30 @@ def distinct(matrices: Sequence[Any]) -> list[Any]:
     return list({id(matrix): matrix for matrix in matrices}.values())
 
 
-def content_of(matrix: sp.csr_array) -> bytes:
-    """Digest a matrix: agents of one kind often have equal ones of their own."""
-    parts = (np.array(matrix.shape), matrix.indptr, matrix.indices, matrix.data)
-    return blake2b(b"".join(part.tobytes() for part in parts)).digest()
+class MatrixFacts:
+    """What is read off a matrix once, for all games that have it: those of a day share theirs with the rests of it."""
+
+    def __init__(self, matrix: sp.csr_array) -> None:
+        """Look at the matrix."""
+        lengths = matrix.indptr[1:] - matrix.indptr[:-1]
+        self.most_in_row = int(lengths.max(initial=0))
+        self.most_in_column = int(np.bincount(matrix.indices, minlength=1).max())
+        parts = (np.array(matrix.shape), matrix.indptr, matrix.indices, matrix.data)
+        self.content = blake2b(b"".join(part.tobytes() for part in parts)).digest()  # agents often have equal ones
+        self.rows: dict[Any, Any] = {}  # by how they are read; see `packed`
+
+
+_FACTS: dict[int, tuple[ReferenceType[sp.csr_array], MatrixFacts]] = {}
+"""By the identity of matrices that live; they are read-only."""
+
+
+def facts_of(matrix: sp.csr_array) -> MatrixFacts:
+    """Return what is known of a matrix of an agent."""
+    key = id(matrix)
+    known = _FACTS.get(key)
+    if known is None or known[0]() is not matrix:
+        known = _FACTS[key] = ref(matrix, lambda _: _FACTS.pop(key, None)), MatrixFacts(matrix)
+    return known[1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX
 from cmpg.cmdp.model import thin, total_range
 from cmpg.errors import GameError
-from cmpg.games.local.agent import LocalAgent, content_of, distinct
+from cmpg.games.local.agent import LocalAgent, distinct, facts_of
 from cmpg.games.local.kernels import compiled
 from cmpg.policy import CompactTable, Stored
 
@@ -329,8 +329,11 @@ class _Matrices:
         """Return which sequence of one matrix per step this is."""
 
         def matrices() -> list[int]:
-            known = {id(matrix): content_of(matrix) for matrix in distinct(given)}
-            one_each = [self._matrices.index((known[id(matrix)], read), partial(read, matrix)) for matrix in given]
+            known = {}
+            for matrix in distinct(given):
+                key = (facts_of(matrix).content, read)
+                known[id(matrix)] = self._matrices.index(key, partial(_rows_of, matrix, read))
+            one_each = [known[id(matrix)] for matrix in given]
             return one_each * horizon if len(one_each) == 1 else one_each
 
         return self._sequences.index((id(given), read), matrices)
@@ -361,6 +364,15 @@ class _Matrices:
     @cached_property
     def entries(self) -> FloatArray:
         return np.concatenate([matrix.entries for matrix in self.matrices])
+
+
+def _rows_of(matrix: sp.csr_array, read: Callable[[sp.csr_array], _Rows]) -> _Rows:
+    """Return the rows of a matrix, which is read once in this way."""
+    rows = facts_of(matrix).rows
+    if read not in rows:
+        rows[read] = read(matrix)
+    found: _Rows = rows[read]
+    return found
 
 
 def _padded(matrix: sp.csr_array) -> _Rows:
@@ -454,7 +466,7 @@ def _roundings(game: LocalGame) -> list[float]:
     known = _Once()
 
     def rounding(agent: LocalAgent) -> float:
-        row = max(int(np.diff(matrix.indptr).max(initial=0)) for matrix in distinct(agent.transition))
+        row = max(facts_of(matrix).most_in_row for matrix in distinct(agent.transition))
         # Loads are summed agent by agent; see `SparseLoads.more_roundings`.
         behind = game.usage_roundings + game.tables.entry_roundings + 2 * game.num_agents + agent.max_uses + 4
         step = 6 * (row + agent.num_actions - (-behind // game.horizon)) + 2 * game.num_constraints + 8
