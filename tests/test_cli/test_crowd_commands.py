@@ -70,3 +70,17 @@ def test_a_crowd_survives_its_file(tmp_path, ending):
     one, two = cmpg.certify(game, policy, prices), cmpg.certify(again, groups, prices)
     assert one.gains.tobytes() == two.gains.tobytes()
     assert one.costs.tobytes() == two.costs.tobytes()
+
+
+def test_drawn_vehicles_are_solved_kept_and_certified_again(tmp_path):
+    folder = tmp_path / "run"
+    static = ("routing", "--mode", "static", "--agents", "1200", "--seed", "3")
+    solved = run("solve", *static, "--out", str(folder))
+    assert solved.code == 0, solved.out + solved.err
+    assert "1,200 vehicles from the trips, in proportion to the traffic (seed 3)" in solved.out
+    assert "over all paths of the network, offered or not" in solved.out
+    again = run("certify", str(folder / "game.npz"), str(folder / "policy.npz"))
+    assert again.code == 0, again.out + again.err
+    assert (folder / "groups.csv").read_text().splitlines()[0].endswith("mixes,plays")
+    assert "volume/capacity" in (folder / "loads.csv").read_text().splitlines()[0]
+    assert "most used links" in (folder / "page.html").read_text()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmpg.games import CrowdGame, CrowdPolicy, LoadCurve, LocalAgent
+from cmpg.games import CrowdGame, CrowdPolicy, LoadCurve, LocalAgent, PowerCurve
 
 
-def random_curve(rng: np.random.Generator, agents: int) -> LoadCurve:
-    """A polyline with up to three kinks, of any shape."""
+def random_curve(rng: np.random.Generator, agents: int) -> LoadCurve | PowerCurve:
+    """A polyline with up to three kinks, of any shape; or a power."""
+    if rng.random() < 0.3:
+        power = int(rng.integers(1, 8))
+        return PowerCurve(rng.normal(), rng.random() / (0.5 * agents) ** power, power)
     count = min(agents - 1, int(rng.integers(1, 4)))
     inner = np.sort(rng.choice(np.arange(1, agents), size=count, replace=False))
     loads = np.concatenate([[0], inner, [agents]])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cmpg.proof.claim import AgentTables, ClaimError, Csr
-from cmpg.proof.crowd import CrowdClaim, CrowdTables, Polyline, binomial, check_crowd, convolved, sum_law
+from cmpg.proof.crowd import CrowdClaim, CrowdTables, Polyline, Power, binomial, check_crowd, convolved, sum_law
 from cmpg.proof.rounding import exactly
 
 
@@ -28,15 +28,19 @@ def exact_law(groups: list[tuple[int, float]]) -> list[Fraction]:
     return law
 
 
-def value_at(curve: Polyline, load: int) -> Fraction:
+def value_at(curve: Polyline | Power, load: int) -> Fraction:
     """Return a curve at a load in rationals."""
+    if isinstance(curve, Power):
+        return Fraction(curve.constant) + Fraction(curve.factor) * load**curve.power
     i = min(int(np.searchsorted(curve.loads, load, "right")) - 1, len(curve.loads) - 2)
     low, high = (int(each) for each in curve.loads[i : i + 2])
     first, last = (Fraction(float(each)) for each in curve.values[i : i + 2])
     return first + (last - first) * (load - low) / (high - low)
 
 
-def one_step(groups: list[tuple[int, float]], delay: Polyline, cost: Polyline, prices: list[float]) -> CrowdClaim:
+def one_step(
+    groups: list[tuple[int, float]], delay: Polyline | Power, cost: Polyline | Power, prices: list[float]
+) -> CrowdClaim:
     """A crowd of one kind, one step and one resource, whose groups use it with probabilities."""
     kind = AgentTables(
         initial=np.ones(1),
@@ -79,6 +83,19 @@ def test_costs_values_and_gains_hold_the_exact_ones(name: str, kink: float) -> N
     load = max(1, round(kink * total))
     delay = Polyline(np.array([0, load, total]), np.array([0.0, 0.3, 2.7]))
     cost = Polyline(np.array([0, load, total]), np.array([0.0, 0.0, float(total - load)]))
+    check_beside_rationals(groups, delay, cost)
+
+
+@pytest.mark.parametrize("power", [1, 4, 6])
+@pytest.mark.parametrize("name", CROWDS)
+def test_powers_of_the_load_hold_the_exact_ones(name: str, power: int) -> None:
+    total = float(sum(number for number, _ in CROWDS[name]))
+    delay, cost = Power(0.3, 0.7 / (0.5 * total) ** power, power), Power(-0.1, 2.0 / total ** (7 - power), 7 - power)
+    check_beside_rationals(CROWDS[name], delay, cost)
+
+
+def check_beside_rationals(groups: list[tuple[int, float]], delay: Polyline | Power, cost: Polyline | Power) -> None:
+    """Judge a claim, and what it is worth in rationals."""
     prices = [0.75] * len(groups)
     claim = one_step(groups, delay, cost, prices)
     found = check_crowd(claim)

@@ -18,8 +18,9 @@ arrays of agent `like[i]`, except `initial_i` and, where given, `reward_i`. Furt
 agent lists of `states` and `actions`; and `legend`, the words and units of `cmpg.games.Legend` as JSON.
 
 Crowd: `horizon`, `thresholds` [k], `numbers` [K], `num_actions` [K], and for each kind what a local game has for each
-agent. Curves: `curve_points`, how many points each has, `curve_loads` and `curve_values`, one curve after the other;
-`delay` [H or 1, E] and `load_costs` [k, H or 1, E] name curves. Further names: `kinds` [K], `resources` [E].
+agent. Curves: `curve_points`, how many points each has, `curve_loads` and `curve_values`, one curve after the other; a
+curve without points is constant + factor·load^power, three numbers in the next row of `curve_powers`. `delay` [H or 1,
+E] and `load_costs` [k, H or 1, E] name curves. Further names: `kinds` [K], `resources` [E], `actions` (K lists).
 
 A game without constraints may leave out `costs` and `thresholds`. Optional names: `agents` [n], `states` [S], `actions`
 (n lists), `constraints` [k]. Whose constraint it is: `binds` [n, k] of zeros and ones; left out, every constraint binds
@@ -57,7 +58,7 @@ from cmpg.files.fields import (
 from cmpg.games.constraints import bind
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import CountClasses, EveryCount, LargestCount
-from cmpg.games.crowd.game import CrowdGame, LoadCurve
+from cmpg.games.crowd.game import CrowdGame, Curve, LoadCurve, PowerCurve
 from cmpg.games.game import Game, Legend, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.discounted import DiscountedLocalGame
@@ -306,24 +307,33 @@ def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame | DiscountedL
     return DiscountedLocalGame(**given, discount=time["discount"])
 
 
-CROWD_NAMES = {"kinds": "kind_names", "constraints": "constraint_names", "resources": "resource_names"}
+CROWD_NAMES = {
+    "kinds": "kind_names",
+    "constraints": "constraint_names",
+    "resources": "resource_names",
+    "actions": "action_names",
+}
 CROWD_ARRAYS = ("numbers", "delay", "load_costs")
 
 
 def _crowd_fields(game: CrowdGame) -> Fields:
     """Return the fields of a crowd: kinds as the agents of a local game, curves one after the other."""
+    lines = [curve for curve in game.curves if isinstance(curve, LoadCurve)]
+    powers = [(each.constant, each.factor, each.power) for each in game.curves if isinstance(each, PowerCurve)]
+    points = [len(curve.loads) if isinstance(curve, LoadCurve) else 0 for curve in game.curves]
     fields: Fields = {
         "horizon": game.horizon,
         "thresholds": game.thresholds,
         "num_actions": np.array([actions for _, _, actions in game.policy_shapes]),
-        "curve_points": np.array([len(curve.loads) for curve in game.curves]),
-        "curve_loads": np.concatenate([curve.loads for curve in game.curves]),
-        "curve_values": np.concatenate([curve.values for curve in game.curves]),
+        "curve_points": np.array(points),
+        "curve_loads": np.concatenate([np.zeros(0, dtype=np.int64), *(curve.loads for curve in lines)]),
+        "curve_values": np.concatenate([np.zeros(0), *(curve.values for curve in lines)]),
     }
+    fields |= {"curve_powers": np.array(powers)} if powers else {}
     fields |= {name: np.asarray(getattr(game, name)) for name in CROWD_ARRAYS}
     for k, kind in enumerate(game.kinds):
         fields |= _agent_fields(k, kind, alone=True)
-    return fields | _legend_fields(game) | written_names(game, CROWD_NAMES, by_agent=())
+    return fields | _legend_fields(game) | written_names(game, CROWD_NAMES, by_agent=("actions",))
 
 
 def _crowd_from_fields(fields: Fields, *, exact: bool) -> CrowdGame:
@@ -333,12 +343,7 @@ def _crowd_from_fields(fields: Fields, *, exact: bool) -> CrowdGame:
     per_kind = [name.format(k) for name in ("initial_{}", "reward_{}", *SHARED) for k in range(len(actions))]
     known = ("horizon", "thresholds", "num_actions", "legend", *CROWD_ARRAYS, *CROWD_NAMES, *per_kind)
     curves = ("curve_points", "curve_loads", "curve_values")
-    refuse_strange_fields(fields, (*known, *curves), form=f"a crowd of {len(actions)} kinds")
-    points, loads = (whole_numbers(name, fields[name]) for name in curves[:2])
-    values = number_table("curve_values", fields["curve_values"])
-    if points.min(initial=1) < 1 or points.sum() != len(loads) or loads.shape != values.shape:
-        raise GameError("curve_points must count the points of each curve, as many as curve_loads and curve_values.")
-    ends = np.cumsum(points)
+    refuse_strange_fields(fields, (*known, *curves, "curve_powers"), form=f"a crowd of {len(actions)} kinds")
     delay = number_table("delay", fields["delay"])
     if delay.ndim != 2 or len(actions) == 0 or actions.min() < 1:
         raise GameError("num_actions must be [K], with an action for each kind, and delay [H or 1, E], of curves.")
@@ -348,16 +353,29 @@ def _crowd_from_fields(fields: Fields, *, exact: bool) -> CrowdGame:
             for k, count in enumerate(actions.tolist())
         ),
         numbers=number_table("numbers", fields["numbers"]),
-        curves=tuple(
-            LoadCurve(loads[end - count : end], values[end - count : end])
-            for count, end in zip(points.tolist(), ends.tolist(), strict=True)
-        ),
+        curves=_curves(fields),
         delay=delay,
         load_costs=number_table("load_costs", fields["load_costs"]),
         thresholds=number_table("thresholds", fields["thresholds"]),
         horizon=whole_number("horizon", fields["horizon"]),
         legend=_legend(fields),
-        **read_names(fields, CROWD_NAMES, by_agent=()),
+        **read_names(fields, CROWD_NAMES, by_agent=("actions",)),
+    )
+
+
+def _curves(fields: Fields) -> tuple[Curve, ...]:
+    """Read the curves of a crowd, those through points and those by powers, in the order of the file."""
+    points, loads = (whole_numbers(name, fields[name]) for name in ("curve_points", "curve_loads"))
+    values = number_table("curve_values", fields["curve_values"])
+    powers = number_table("curve_powers", fields["curve_powers"]) if "curve_powers" in fields else np.zeros((0, 3))
+    if points.min(initial=0) < 0 or points.sum() != len(loads) or loads.shape != values.shape:
+        raise GameError("curve_points must count the points of each curve, as many as curve_loads and curve_values.")
+    if powers.ndim != 2 or powers.shape != (np.count_nonzero(points == 0), 3):
+        raise GameError("curve_powers must have a row (constant, factor, power) for each curve that has no points.")
+    rows, ends = iter(powers.tolist()), np.cumsum(points)
+    return tuple(
+        LoadCurve(loads[end - count : end], values[end - count : end]) if count else PowerCurve(*next(rows))
+        for count, end in zip(points.tolist(), ends.tolist(), strict=True)
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cmpg.games.counting.vectors import LargestCount as LargestCount
     from cmpg.games.crowd.game import CrowdGame as CrowdGame
     from cmpg.games.crowd.game import LoadCurve as LoadCurve
+    from cmpg.games.crowd.game import PowerCurve as PowerCurve
     from cmpg.games.crowd.game import crowd_of as crowd_of
     from cmpg.games.crowd.policy import CrowdPolicy as CrowdPolicy
     from cmpg.games.game import Amount as Amount

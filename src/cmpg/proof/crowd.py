@@ -10,7 +10,8 @@ For any λ_g ≥ 0 of its own, no member of g gains more by a deviation that kee
 one law for each cell, and one backward induction for each group, whatever the numbers.
 
 Curves. Delays and load costs are polylines through given points (load, value), on every load from 0 to n; beyond, they
-are continued as they end, which no load ever meets. On each side of its mean a load keeps within t with
+are continued as they end, which no load ever meets. Or they are constant + factor·load^power, which bends everywhere.
+On each side of its mean a load keeps within t with
 P(|N − μ| > t) ≤ 2·exp(−t² / (2(v + t/3))) (Bernstein), v its variance. Where a curve has no kink in that window, its
 expectation is its affine piece at the mean, up to P(outside)·max|f − piece| over all loads.
 
@@ -35,7 +36,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, exp, floor, log, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -68,6 +69,9 @@ DIRECT = 40.0
 MAX_TERMS = 100
 """The series that leaves a member out has at most this many terms."""
 
+MAX_POWER = 20
+"""Powers of loads are products of so many factors at most."""
+
 MAX_ERROR = 2.0**-20
 """Relative errors of at most this add up, times 1 + 2^−16; of a law with larger ones nothing is proved."""
 
@@ -79,13 +83,21 @@ class Polyline(NamedTuple):
     values: Array  # [p]
 
 
+class Power(NamedTuple):
+    """A function of the load: constant + factor·load^power."""
+
+    constant: float
+    factor: float  # not negative
+    power: int  # from 1 to MAX_POWER
+
+
 @dataclass(frozen=True, eq=False)
 class CrowdTables:
     """Kinds of agents with numbers, who meet at resources."""
 
     kinds: tuple[AgentTables, ...]
     numbers: Array  # [K] of int64
-    curves: tuple[Polyline, ...]
+    curves: tuple[Polyline | Power, ...]
     delay: Array  # [H or 1, E]: which curve each user of a resource pays
     load_costs: Array  # [k, H or 1, E]: which curve each constraint pays, once for each resource and step
 
@@ -326,8 +338,69 @@ def sum_law(laws: list[Law]) -> Law:
 # --- Functions of the load --------------------------------------------------------------------------------------------
 
 
-class Function:
+class Function(Protocol):
     """A curve read as a function of the load of others: d(1 + m), g(m), or Δg(m) = g(m + 1) − g(m)."""
+
+    size: float  # max|f| over all loads, at least
+    kinks: float  # Σ|Δ²f|, at least
+
+    def at(self, loads: Array) -> Ball:
+        """Evaluate it at whole loads: [m]."""
+        ...
+
+    def straight(self, low: int, high: int, mean: Ball) -> tuple[Ball, float] | None:
+        """Where it is straight between two loads, return its piece at means there, and max|f − piece| at most."""
+        ...
+
+
+def function_of(curve: Polyline | Power, what: str, agents: int) -> Function:
+    """Read a curve; `what` is "delay", "cost" or "rise"."""
+    return PowerFunction(curve, what, agents) if isinstance(curve, Power) else PolylineFunction(curve, what)
+
+
+class PowerFunction:
+    """A power as a function of the load; below load 0 it is what it is at 0, so that its rises grow with the load."""
+
+    def __init__(self, curve: Power, what: str, agents: int) -> None:
+        """Read a curve of a crowd of so many agents."""
+        self._curve, self._shift, self._rise = curve, int(what == "delay"), what == "rise"
+        top = exactly(float(agents + MAX_TERMS + 4))
+        # g(m + 1) − g(m) ≤ power·factor·(m + 1)^(power − 1); rises grow, so Σ|Δ²f| ends with the last of them.
+        steepest = exactly(float(curve.power)) * exactly(curve.factor) * _power(top, curve.power - 1)
+        self.kinks = float(steepest.upper) * (2 if self._rise else 1)  # a rise by itself: Σ|Δ²Δg| ≤ 2·Σ|ΔΔg|
+        most = (
+            steepest if self._rise else exactly(abs(curve.constant)) + exactly(curve.factor) * _power(top, curve.power)
+        )
+        self.size = float(most.upper)
+
+    def at(self, loads: Array) -> Ball:
+        """Evaluate it at whole loads: [m]."""
+        where = loads + self._shift
+        return (
+            self._value(where + 1) - self._value(where)
+            if self._rise
+            else self._value(where) + exactly(np.full(len(where), self._curve.constant))
+        )
+
+    def _value(self, loads: Array) -> Ball:
+        base = exactly(np.maximum(loads, 0).astype(np.float64))
+        return exactly(self._curve.factor) * _power(base, self._curve.power)
+
+    def straight(self, low: int, high: int, mean: Ball) -> tuple[Ball, float] | None:  # noqa: ARG002
+        """It bends everywhere."""
+        return None
+
+
+def _power(base: Ball, power: int) -> Ball:
+    """Return a power by products."""
+    result = exactly(np.ones_like(base.mid))
+    for _ in range(power):
+        result = result * base
+    return result
+
+
+class PolylineFunction:
+    """A polyline as a function of the load; beyond its ends it goes on as it ends, which no load ever meets."""
 
     def __init__(self, curve: Polyline, what: str) -> None:
         """Read a curve; `what` is "delay", "cost" or "rise"."""
@@ -364,6 +437,10 @@ class Function:
         if self._rise:
             return slopes
         return exactly(self._values[piece]) + slopes * exactly((where - self._loads[piece]).astype(np.float64))
+
+    def straight(self, low: int, high: int, mean: Ball) -> tuple[Ball, float] | None:
+        """Where it is straight between two loads, return its piece at means there, and max|f − piece| at most."""
+        return None if self.bent(low, high) else (self.at_mean(low, mean), self.far_from(low))
 
     def at_mean(self, low: int, mean: Ball) -> Ball:
         """Evaluate the piece on which a load lies at a mean: [m]."""
@@ -425,7 +502,7 @@ class CrowdLoads:
         def function(index: Array, cell: int, what: str) -> Function:
             curve = int(index[0 if len(index) == 1 else cell // resources, cell % resources])
             if (curve, what) not in known:
-                known[curve, what] = Function(tables.curves[curve], what)
+                known[curve, what] = function_of(tables.curves[curve], what, self._total)
             return known[curve, what]
 
         for cell in np.flatnonzero(self._touched(claim)).tolist():
@@ -449,7 +526,9 @@ class CrowdLoads:
             for step in range(steps):
                 matrix = kind.uses[0 if len(kind.uses) == 1 else step]
                 touched[step, matrix.indices] = True
-        free = np.array([bool(curve.values[0] != 0) for curve in tables.curves])
+        free = np.array(
+            [bool((curve.constant if isinstance(curve, Power) else curve.values[0]) != 0) for curve in tables.curves]
+        )
         for index in tables.load_costs:
             touched |= free[index]
         return touched.ravel()
@@ -462,24 +541,24 @@ class CrowdLoads:
         spread = bernstein(variance) + float(mean.rad) + 2 if variance > 0 else 1.0
         low = int(max(0, floor(float(mean.mid) - spread)))
         high = int(min(self._total, ceil(float(mean.mid) + spread)))
-        bent = [each.bent(low, high) for each in (*functions, *totals)]
+        seen = Ball(np.full(len(self._number), mean.mid), np.full(len(self._number), mean.rad)) - self._used[:, cell]
+        everyone = mean.reshape(1)
+        pieces = [each.straight(low, high, seen) for each in functions]
+        pieces += [each.straight(low, high, everyone) for each in totals]
         cut = 2 * exp(-EXPONENT) * (1 + 2.0**-20) if variance > 0 else 0.0
-        law = self._law(cell) if any(bent) else None
+        law = self._law(cell) if None in pieces else None
         without = None if law is None else self._without(cell, law, variance)
         found, spent = [], []
-        for each, is_bent in zip(functions, bent, strict=False):
-            if is_bent and without is not None:
+        for each, piece in zip(functions, pieces, strict=False):
+            if piece is not None:
+                found.append((piece[0], _times(cut, piece[1])))
+            elif without is not None:
                 found.append(without(each))
-            else:
-                seen = Ball(np.full(len(self._number), mean.mid), np.full(len(self._number), mean.rad))
-                ball = each.at_mean(low, seen - self._used[:, cell])
-                found.append((ball, _times(cut, each.far_from(low))))
-        for each, is_bent in zip(totals, bent[len(functions) :], strict=True):
-            if is_bent and law is not None:
+        for each, piece in zip(totals, pieces[len(functions) :], strict=True):
+            if piece is not None:
+                spent.append((piece[0][0], _times(cut, piece[1])))
+            elif law is not None:
                 spent.append(expected(each, law))
-            else:
-                ball = each.at_mean(low, Ball(mean.mid.reshape(1), mean.rad.reshape(1)))
-                spent.append((ball[0], _times(cut, each.far_from(low))))
         return found, spent
 
     def _parts(self, cell: int) -> tuple[int, Array]:
@@ -585,8 +664,8 @@ def _check(claim: CrowdClaim) -> None:
     total = int(claim.number.sum())
     if total > MAX_AGENTS:
         raise ClaimError(f"there are {total} agents; at most {MAX_AGENTS} are counted exactly.")
-    for i, (loads, values) in enumerate(claim.tables.curves):
-        _check_curve(i, loads, values, total)
+    for i, curve in enumerate(claim.tables.curves):
+        _check_power(i, curve) if isinstance(curve, Power) else _check_curve(i, *curve, total)
     _check_curve_indices("delay", claim.tables.delay, (), claim)
     _check_curve_indices("load_costs", claim.tables.load_costs, (len(claim.thresholds),), claim)
     if not np.isfinite(claim.multipliers).all():
@@ -611,6 +690,14 @@ def _check_groups(claim: CrowdClaim) -> None:
     if len(wrong):
         k = int(wrong[0])
         raise ClaimError(f"the groups of kind {k} have {held[k]} members; there are {tables.numbers[k]} agents of it.")
+
+
+def _check_power(i: int, curve: Power) -> None:
+    """Raise unless curve i is a constant and a factor, which is not negative, times a power of the load."""
+    if not (np.isfinite(curve.constant) and 0 <= curve.factor < np.inf):
+        raise ClaimError(f"curve {i} has a constant or a factor that is not a finite number, or a negative factor.")
+    if not 1 <= curve.power <= MAX_POWER:
+        raise ClaimError(f"curve {i} has no whole power from 1 to {MAX_POWER}.")
 
 
 def _check_curve(i: int, loads: Array, values: Array, total: int) -> None:

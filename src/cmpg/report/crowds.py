@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
+from cmpg.scenarios.traffic_assignment import Demand, Roads, relative_gap, shortest_paths
 from cmpg.summaries import Summary, Table, counted, table_html
 
 if TYPE_CHECKING:
@@ -110,8 +111,32 @@ def crowd_summary(result: CrowdResult) -> Summary:
             crowd_constraints_table(certificate),
             work,
             allowance_text(certificate),
+            *roads_text(result),
         ),
         good=result.certified,
+    )
+
+
+def roads_text(result: CrowdResult) -> tuple[str, ...]:
+    """Say what the flows are worth on all paths of the network, also those that the game does not offer."""
+    certificate, legend = result.certificate, result.game.names.legend
+    if legend.roads is None:
+        return ()
+    roads, vehicles = Roads.on(legend.roads), legend.load.each
+    flows, minutes = vehicles * certificate.loads[0], legend.roads.minutes
+    ends = tuple((origin - 1, end - 1) for origin, end in legend.roads.trips)
+    saved = 0.0
+    for g, k in enumerate(certificate.kind.tolist()):
+        own = result.game.kinds[k].uses[0].T @ result.policy.plans[g][0, 0]
+        # Times are convex in the load, so a deviator expects at least the time at the mean of what it meets.
+        met = roads.costs(flows + vehicles * (1 - own))
+        _, least = shortest_paths(roads, Demand((ends[k],), np.ones(1)), met)
+        saved = max(saved, float(certificate.values[g] * legend.value.each - least[0] * minutes))
+    demand = Demand(ends, vehicles * result.game.numbers.astype(np.float64))
+    return (
+        f"over all paths of the network, offered or not: no {legend.agent} saves more than {saved:.2g} min by another "
+        f"one (computed in floats, not proved); relative gap of the flows {relative_gap(roads, demand, flows):.2g}; "
+        f"total travel time at mean flows {float(flows @ roads.times(flows)) * minutes / 60:,.6g} vehicle-hours",
     )
 
 
@@ -132,6 +157,7 @@ def group_rows(result: CrowdResult) -> list[Row]:
             names.legend.value.title: float(certificate.values[g]) * names.legend.value.each,
             "could gain": float(certificate.gains[g]),
             "mixes": bool(policy.mixes[g]),
+            **({} if names.actions is None else {"plays": _played(result, g)}),
         }
         for j in range(len(certificate.thresholds)):
             row[f"price of {names.constraint(j)}"] = float(certificate.multipliers[g, j])
@@ -139,21 +165,38 @@ def group_rows(result: CrowdResult) -> list[Row]:
     return rows
 
 
+def _played(result: CrowdResult, group: int) -> str:
+    """Return what a group plays at the first step and state, if that is all there is: the names of actions."""
+    table, kind = result.policy.plans[group], int(result.policy.kind[group])
+    if table.shape[:2] != (1, 1):
+        return ""
+    names = result.game.names
+    shares = [(float(table[0, 0, a]), names.action(kind, a)) for a in np.flatnonzero(table[0, 0]).tolist()]
+    return shares[0][1] if len(shares) == 1 else ", ".join(f"{name} ({share:.6g})" for share, name in shares)
+
+
 def load_rows(result: CrowdResult) -> list[Row]:
-    """Return one row for each step and resource: the mean of the load, and three standard deviations around it."""
+    """Return a row for each step and resource: the mean of the load, three deviations around it, and times of roads."""
     certificate, names = result.certificate, result.game.names
-    rows = []
+    rows, roads, each = [], names.legend.roads, names.legend.load.each
+    times = None if roads is None else Roads.on(roads).times(each * certificate.loads) * roads.minutes
     for h, e in np.ndindex(*certificate.loads.shape):
         mean, spread = float(certificate.loads[h, e]), 3 * float(certificate.deviations[h, e])
-        rows.append(
-            {
-                names.legend.step: names.step(h),
-                names.legend.resource: result.game.all_resource_names[e],
-                "users": mean,
-                "users, less 3 deviations": max(mean - spread, 0.0),
-                "users, plus 3 deviations": mean + spread,
+        row: Row = {
+            names.legend.step: names.step(h),
+            names.legend.resource: result.game.all_resource_names[e],
+            "users": mean,
+            "users, less 3 deviations": max(mean - spread, 0.0),
+            "users, plus 3 deviations": mean + spread,
+        }
+        if roads is not None and times is not None:
+            row |= {
+                "travel time (min)": float(times[h, e]),
+                "free flow time (min)": roads.free_flow_time[e] * roads.minutes,
             }
-        )
+            if roads.capacity[e]:
+                row |= {"capacity (vehicles)": roads.capacity[e], "volume/capacity": each * mean / roads.capacity[e]}
+        rows.append(row)
     return rows
 
 
@@ -199,13 +242,18 @@ def crowd_page(result: CrowdResult) -> str:
     )
 
 
-MAX_BANDS = 6
-"""A page draws the loads of so many resources, the most used."""
+MAX_BANDS, MAX_BARS = 6, 24
+"""A page draws the loads of so many resources, the most used; of games of one step, in one picture."""
 
 
 def _bands(result: CrowdResult) -> str:
     """Draw the loads of the most used resources: the mean, and three standard deviations around it."""
     certificate, names = result.certificate, result.game.names
+    if len(certificate.loads) == 1:  # one picture of resources side by side
+        shown = np.argsort(-certificate.loads[0], kind="stable")[:MAX_BARS]
+        what = f"the {len(shown)} most used {names.legend.resource}s" if len(shown) > 1 else "the resource"
+        return _band(what, certificate.loads[0, shown], certificate.deviations[0, shown],
+                     [result.game.all_resource_names[e] for e in shown.tolist()])  # fmt: skip
     shown = np.argsort(-certificate.loads.max(axis=0), kind="stable")[:MAX_BANDS]
     return "".join(_band(result.game.all_resource_names[e], certificate.loads[:, e], certificate.deviations[:, e],
                          [names.step(h) for h in range(len(certificate.loads))]) for e in shown.tolist())  # fmt: skip

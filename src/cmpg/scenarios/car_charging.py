@@ -34,7 +34,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen, generator, require_at_least_zero
 from cmpg.errors import GameError
-from cmpg.games.crowd.game import CrowdGame, LoadCurve
+from cmpg.games.crowd.game import CrowdGame, LoadCurve, excess_curve
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.proof.crowd import MAX_AGENTS
@@ -348,7 +348,7 @@ def _drawn_crowd(
         capacity = float(steps[j, h])
         if capacity not in known:
             known[capacity] = len(curves)
-            curves.append(_overload_curve(capacity, num_agents, hours))
+            curves.append(excess_curve(capacity, num_agents, hours))
         costs[j, h, j] = known[capacity]
     note = (
         "drawn",
@@ -379,15 +379,6 @@ def _drawn_crowd(
 def _range(values: FloatArray) -> str:
     low, high = float(values.min()), float(values.max())
     return f"{low:,.6g}" if low == high else f"{low:,.6g} to {high:,.6g}"
-
-
-def _overload_curve(capacity: float, agents: int, hours: float) -> LoadCurve:
-    """Return (load − capacity)^+ times hours, at whole loads."""
-    below = math.floor(capacity)
-    if below >= agents:
-        return LoadCurve([0, agents], [0.0, 0.0])
-    points = {0: 0.0, below: 0.0, below + 1: below + 1 - capacity, agents: agents - capacity}
-    return LoadCurve(list(points), [value * hours for value in points.values()])
 
 
 def _translation(

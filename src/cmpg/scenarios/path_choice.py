@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, frozen, require_at_least_zero
+from cmpg.arrays import FloatArray, frozen, generator, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.games.crowd.game import CrowdGame, Curve, LoadCurve, PowerCurve, excess_curve
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.proof.crowd import MAX_AGENTS
 from cmpg.scenarios.platoon_routing import (
     SAMPLE,
     UNREAD,
@@ -40,8 +42,8 @@ from cmpg.scenarios.platoon_routing import (
     short_trips,
     unit_words,
 )
-from cmpg.scenarios.readers.text import FilePath, integer_in, number_in, table_in
-from cmpg.scenarios.readers.tntp import Network, read_network, read_nodes, read_trips
+from cmpg.scenarios.readers.text import FilePath, at_line, integer_in, number_in, table_in
+from cmpg.scenarios.readers.tntp import Link, Network, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
 from cmpg.scenarios.traffic_assignment import Demand, Path, Roads, assign, optimal_tolls, shortest_paths
 from cmpg.summaries import counted
@@ -193,6 +195,116 @@ def static_routing_game(
     )
 
 
+def drawn_crowd(
+    *,
+    network: FilePath | None = None,
+    trips: FilePath | None = None,
+    nodes: FilePath | None = None,
+    num_agents: int,
+    seed: int = 0,
+    protected: str | Sequence[tuple[int, int]] | None = None,
+    limit: float = 2,
+    threshold: float = 0.5,
+    vehicles: float = 1.0,
+    minutes: float | None = None,
+    tolls: FilePath | None = None,
+) -> CrowdGame:
+    """Return a crowd whose members are drawn from the trips, in proportion, on roads that are as much wider."""
+    if network is None and trips is None:
+        with (
+            sample_file("sample_net.tntp") as net,
+            sample_file("sample_trips.tntp") as own,
+            sample_file("sample_node.tntp") as places,
+        ):
+            plain, table = replace(read_network(net), source=SAMPLE), read_trips(own)
+            positions: Mapping[int, tuple[float, float]] | None = read_nodes(places)
+    elif network is None or trips is None:
+        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
+    else:
+        plain, table, positions = read_network(network), read_trips(trips), None if nodes is None else read_nodes(nodes)
+    require_at_least_zero(limit=limit, threshold=threshold)
+    if not 1 <= num_agents <= MAX_AGENTS:
+        raise GameError(f"num_agents is {num_agents}; from 1 to {MAX_AGENTS} can be drawn.")
+    if not 0 < vehicles < np.inf:
+        raise GameError(f"vehicles is {vehicles:g}; a positive number is required.")
+    travelling = short_trips(plain, table, horizon=len(plain.links))
+    flows = np.array([trip.flow for trip in travelling])
+    if not flows.sum() > 0:
+        raise FileError(f"{table.source} has no vehicles between two nodes.")
+    drawn = generator(seed, "seed").multinomial(num_agents, flows / flows.sum())
+    kept = np.flatnonzero(drawn)
+    wider = num_agents * vehicles / float(flows.sum())
+    city = RoutingCity(  # of one member of each kind
+        network=replace(plain, links=tuple(replace(link, capacity=link.capacity * wider) for link in plain.links)),
+        protected=places_of(plain, () if protected is None else protected),
+        origins=tuple(travelling[k].origin for k in kept),
+        destinations=tuple(travelling[k].destination for k in kept),
+        positions=positions,
+        trips=between_nodes(table),
+    )
+    links, spared = city.network.links, list(city.protected)
+    pairs = list(zip(city.origins, city.destinations, strict=True))
+    roads, unit = Roads.of(city.network), minutes_of(plain, minutes)
+    demand = Demand(tuple((origin - 1, end - 1) for origin, end in pairs), vehicles * drawn[kept].astype(np.float64))
+    charged = None if tolls is None else _tolls(tolls, city, roads, demand, unit)
+    paths = found_paths(roads if charged is None else roads.with_tolls(charged), demand)
+    costs = np.full((1, 1, len(links)), len(links))
+    costs[0, 0, spared] += 1
+    what = "vehicle" if vehicles == 1 else "platoon"
+    return CrowdGame(
+        kinds=tuple(chooser(each, len(links), tolls=charged) for each in paths),
+        numbers=drawn[kept],
+        curves=(
+            *(_travel_time(city.network, link, vehicles) for link in links),
+            LoadCurve([0, num_agents], [0.0, 0.0]),
+            excess_curve(limit * wider, num_agents),
+        ),
+        delay=np.arange(len(links))[None],
+        load_costs=costs if spared else (),
+        thresholds=[threshold] if spared else (),
+        horizon=1,
+        kind_names=tuple(f"{origin} to {end}" for origin, end in pairs),
+        constraint_names=("excess on protected links",) if spared else (),
+        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
+        action_names=tuple(tuple(_path_text(plain, path) for path in each) for each in paths),
+        legend=Legend(
+            agent=what,
+            state="origin",
+            resource="link",
+            states=("at its origin",),
+            value=Amount("travel time" if charged is None else "travel time and tolls", "min", -100.0 * unit),
+            load=Amount("traffic", "vehicles", vehicles),
+            places=places_on_map(city),
+            roads=road_map(city, minutes=unit, static=True, tolls=charged),
+            translation=(
+                ("read", f"{network_words(plain)}; {city.trips:,.0f} vehicles between its nodes"),
+                (
+                    "drawn",
+                    f"{num_agents:,} {what}s{'' if vehicles == 1 else f' of {vehicles:g} vehicles'} from the trips, in "
+                    f"proportion to the traffic (seed {seed}); capacities times {wider:.6g}"
+                    + (f", and so the limit, which is {limit * wider:,.6g}; threshold as it is" if spared else ""),
+                ),
+                *_static_rows([len(each) for each in paths], tolls),
+                ("assumed", f"{unit_words(plain, minutes)}; {UNREAD}"),
+            ),
+        ),
+    )
+
+
+def _travel_time(network: Network, link: Link, vehicles: float) -> Curve:
+    """Return what a link costs its users, as in `link_delays`."""
+    free = link.free_flow_time / 100
+    if link.b <= 0 or link.power == 0:
+        return PowerCurve(free * (1 + max(link.b, 0.0)), 0.0, 1)
+    if link.power != int(link.power):
+        raise at_line(
+            network.source,
+            link.line,
+            f"the power is {link.power:g}; travel times of a crowd need whole ones. Leave num_agents out.",
+        )
+    return PowerCurve(free, free * link.b * (vehicles / link.capacity) ** link.power, int(link.power))
+
+
 def _tolls(given: FilePath, city: RoutingCity, roads: Roads, demand: Demand, minutes: float) -> FloatArray:
     """Return the tolls of all links in units of time: those of the system optimum, or those of a file in minutes."""
     if str(given) == OPTIMAL:
@@ -216,11 +328,19 @@ def _translation(
     """Return what was read, rounded and assumed, in vehicles."""
     count, (pairs, few) = len(city.origins), city.small
     dropped = f"; {counted(pairs, 'pair')} with {few:,.0f} vehicles in all dropped" if pairs else ""
-    span = f"{min(offered)} to {max(offered)}" if min(offered) < max(offered) else f"{max(offered)}"
     carried = f"{count:,} of {vehicles:g} vehicle{'s' * (vehicles != 1)}, {count * vehicles:,.0f} in all"
     return (
         ("read", f"{network_words(city.network)}; {city.trips:,.0f} vehicles between its nodes"),
         ("platoons", f"{carried}, each pair of nodes rounded to whole ones{dropped}"),
+        *_static_rows(offered, tolls),
+        ("assumed", f"{unit_words(city.network, minutes)}; {UNREAD}"),
+    )
+
+
+def _static_rows(offered: Sequence[int], tolls: FilePath | None) -> tuple[tuple[str, str], ...]:
+    """Return what is assumed of choices, paths and tolls."""
+    span = f"{min(offered)} to {max(offered)}" if min(offered) < max(offered) else f"{max(offered)}"
+    return (
         (
             "static",
             "one choice of a path, without time: all that use a link meet on it, as in traffic assignment, and its "
@@ -232,7 +352,6 @@ def _translation(
             "these",
         ),
         *([] if tolls is None else [("tolls", f"{tolls}, in minutes, added to what a path costs its users")]),
-        ("assumed", f"{unit_words(city.network, minutes)}; {UNREAD}"),
     )
 
 

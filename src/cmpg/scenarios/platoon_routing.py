@@ -30,6 +30,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, frozen, generator, require_at_least_zero
 from cmpg.errors import FileError, GameError
+from cmpg.games.crowd.game import CrowdGame
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import RoadMap
@@ -225,7 +226,7 @@ def routing(
     trips: FilePath | None = None,
     nodes: FilePath | None = None,
     mode: Literal["steps", "static"] = "steps",
-    num_agents: int = 20,
+    num_agents: int | None = None,
     seed: int = 0,
     horizon: int = 8,
     protected: str | Sequence[tuple[int, int]] | None = None,
@@ -236,21 +237,25 @@ def routing(
     late: float = 0.60,
     minutes: float | None = None,
     tolls: FilePath | None = None,
-) -> LocalGame:
-    """Return the game of platoons in a city.
+) -> LocalGame | CrowdGame:
+    """Return the game of platoons in a city; in static mode with `num_agents`, a crowd on roads that are as much wider.
 
     Parameters
     ----------
-    network, trips, nodes, num_agents, seed, horizon, protected
+    network, trips, nodes, seed, horizon, protected
         As in `routing_city`.
     mode
         "steps": platoons are drawn, and drive link by link. "static": all trips of the table travel, each platoon
         chooses one path at once, and nothing is drawn; no link is protected unless named.
+    num_agents
+        How many platoons are drawn, 20 if omitted. In static mode, so many are drawn from the trips of the table, with
+        replacement, and the roads are as much wider: capacities, and the limit of protected links, are multiplied by
+        vehicles drawn per vehicle of the table. The threshold stays as it is.
     limit, threshold
         A protected link can carry `limit` platoons at a time; the expected excess, summed over steps and links, is at
         most `threshold`.
     vehicles
-        In a platoon; 3000 where it is left out, and 100 in static mode.
+        In a platoon; where it is left out 3000, in static mode 100, and 1 if they are drawn there.
     waiting, late
         What a step of waiting costs, and not having arrived after the last step.
     minutes
@@ -269,11 +274,26 @@ def routing(
     if mode not in ("steps", "static"):
         raise GameError(f"mode is {mode!r}; one of steps, static is required.")
     size = vehicles if vehicles is not None else VEHICLES[mode]
-    drawn = {"num_agents": num_agents, "seed": seed, "horizon": horizon}
+    drawn = {"num_agents": 20 if num_agents is None else num_agents, "seed": seed, "horizon": horizon}
     options: dict[str, Any] = {"network": network, "trips": trips, "nodes": nodes, **drawn}
     if mode == "static":
-        from cmpg.scenarios.path_choice import static_city, static_routing_game  # a circle: it builds on this file
+        # A circle: it builds on this file.
+        from cmpg.scenarios.path_choice import drawn_crowd, static_city, static_routing_game
 
+        if num_agents is not None:
+            return drawn_crowd(
+                network=network,
+                trips=trips,
+                nodes=nodes,
+                num_agents=num_agents,
+                seed=seed,
+                protected=protected,
+                limit=limit,
+                threshold=threshold,
+                vehicles=1.0 if vehicles is None else vehicles,
+                minutes=minutes,
+                tolls=tolls,
+            )
         all_traffic = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
         return static_routing_game(
             all_traffic, limit=limit, threshold=threshold, vehicles=size, minutes=minutes, tolls=tolls

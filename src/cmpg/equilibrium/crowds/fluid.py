@@ -23,8 +23,8 @@ from scipy.special import ndtr, ndtri
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.deadline import check_time
 from cmpg.equilibrium.crowds.kinds import Kinds
-from cmpg.equilibrium.crowds.laws import stack_of
-from cmpg.games.crowd.game import CrowdGame, LoadCurve
+from cmpg.equilibrium.crowds.laws import Powers, stack_of
+from cmpg.games.crowd.game import CrowdGame, Curve, LoadCurve, PowerCurve, ends_of
 
 MAX_KINKS = 64
 """Curves with more kinks are read at this many points; the moves that follow read them as they are."""
@@ -81,7 +81,8 @@ class Prices:
     def __init__(self, game: CrowdGame, cells: IntArray) -> None:
         """Read the curves of some cells."""
         self.constraints, count = game.num_constraints, len(cells)
-        stacks = [[_thinned(curve) for curve in stack_of(game, int(cell))] for cell in cells]
+        read = [stack_of(game, int(cell)) for cell in cells]
+        stacks = [[_thinned(curve) for curve in stack] for stack in read]
         columns = 1 + self.constraints  # there may be no cell
         firsts = np.array([[curve.slopes[0] for curve in stack] for stack in stacks]).reshape(count, columns)
         self.floor = np.array([[curve.values[0] for curve in stack] for stack in stacks]).reshape(count, columns)
@@ -97,9 +98,16 @@ class Prices:
                 self.kinks[j, c, : len(kinks)], self.bends[j, c, : len(kinks)] = kinks, bends
         self.kinks[~(self.bends != 0)] = np.inf
         self.agents = game.num_agents
+        self.powers = [Powers([stack[row] for stack in read]) for row in range(columns)]
+        # Below this load, by some deviations, nothing of a cell bends.
+        self.first = self.kinks.min(axis=(0, 2))
+        for power in self.powers:
+            self.first[power.cells] = 0.0
         # One kink of one cost, and none of the delay: the inverse is that of the normal law.
         counts = np.isfinite(self.kinks).sum(axis=2)
         self._simple = (counts[0] == 0) & (counts[1:].sum(axis=0) == 1) & (self.extra == 0)
+        for power in self.powers:
+            self._simple[power.cells] = False
 
     def constant(self, multipliers: FloatArray) -> FloatArray:
         """Return what a cell costs its user at load 0, before any kink: [C]."""
@@ -124,17 +132,25 @@ class Prices:
                 slope = slope + price * (
                     self.bends[1 + j] * np.where(np.isfinite(away), _density(away) / wide, 0.0)
                 ).sum(axis=1)
+        for row, power in enumerate(self.powers):
+            if len(power.cells):
+                price, here = (1.0, load[power.cells]) if row == 0 else (float(multipliers[row - 1]), load[power.cells])
+                order = int(row > 0)  # of one more user, or of what one more user adds
+                value[power.cells] += price * power.derivative(here + 1 - 0.5 * order, order)
+                slope[power.cells] += price * power.derivative(here + 1 - 0.5 * order, order + 1)
         return value, slope
 
     def top(self, multipliers: FloatArray) -> FloatArray:
         """Return what the steep part never exceeds: [C]; infinite where delays bend."""
         bounded = (self.bends[1:].sum(axis=2).T @ multipliers) if self.constraints else np.zeros(len(self.slope))
         bends = np.isfinite(self.kinks[0]).any(axis=1) | (self.extra != 0)
+        for power in self.powers:
+            bends[power.cells] = True
         return np.where(bends, np.inf, bounded)
 
     def load(self, steep: FloatArray, spread: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the load at which the steep part has a value: [C]."""
-        first = np.where(np.isfinite(self.kinks), self.kinks, np.inf).min(axis=(0, 2))
+        first = self.first
         low, high = first - 12 * spread - 2, np.full(len(steep), 2.0 * self.agents)
         found = np.zeros(len(steep))
         simple = self._simple & np.isfinite(first)
@@ -161,6 +177,8 @@ class Prices:
                 away = (load[:, None] + 0.5 - self.kinks[1 + j]) / spread[:, None]
                 over = np.where(np.isfinite(away), spread[:, None] * (_density(away) + away * ndtr(away)), 0.0)
                 found[j] += (self.bends[1 + j] * over).sum()
+                power = self.powers[1 + j]
+                found[j] += power.derivative(load[power.cells], 0).sum()
         return np.asarray(found)
 
 
@@ -178,7 +196,9 @@ def _density(z: Any) -> Any:
     return np.exp(-z * z / 2) / sqrt(2 * pi)
 
 
-def _thinned(curve: LoadCurve) -> LoadCurve:
+def _thinned(curve: Curve) -> LoadCurve:
+    if isinstance(curve, PowerCurve):  # nothing but its constant: `Powers` has the rest
+        return LoadCurve([0, 1], [curve.constant, curve.constant])
     if len(curve.loads) <= MAX_KINKS + 2:
         return curve
     kept = np.unique(np.round(np.linspace(0, len(curve.loads) - 1, MAX_KINKS + 2)).astype(np.int64))
@@ -191,7 +211,8 @@ class Fluid:
     def __init__(self, game: CrowdGame, kinds: Kinds, *, rng: np.random.Generator) -> None:
         """Begin with plans at a few prices."""
         self.game, self.kinds, self._rng = game, kinds, rng
-        self.unit = max(game.reward_range, 1e-12) / 32
+        # What agents may gain or lose; a power of the load of all of them at once would be out of all proportion.
+        self.unit = max(game.range_with([ends_of(curve, 1) for curve in game.curves]), 1e-12) / 32
         self.everyone = np.arange(game.num_kinds)
         reach = np.zeros(kinds.steps * kinds.resources, dtype=bool)
         for kind in game.kinds:
@@ -305,7 +326,7 @@ class Fluid:
             load = rates @ y
             wanted = self.prices.load(q * self.unit, spread, multipliers) / agents
             stiff = self.prices.steep(wanted * agents, spread, multipliers)[1] * agents / self.unit
-            first = self.prices.kinks.min(axis=(0, 2)) / agents
+            first = self.prices.first / agents
             # Nine σ below its first kink a cell is never reached, and its price would only be a singular row.
             active = steep & ~((load < first - 9 * width) & (q < 1e-9))
             stiff, rho = np.where(active, stiff, 0.0), np.where(active, wanted - load, 0.0)

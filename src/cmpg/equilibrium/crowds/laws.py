@@ -3,7 +3,8 @@
 The load of a cell is N = Σ_g Bin(n_g, p_g). With M points around its mean and ω_j = 2πj/M, P(N = m) is a sum of
 φ(ω_j)·exp(−iω_j m) / M, in which all but some tens of frequencies are negligible, whatever the numbers. A curve is
 affine but for its kinks, so only E (N − κ)⁺ and P(N ≥ κ) are needed, sums of a geometric series. A member is left out
-by a division by 1 + p(exp(iω) − 1); a move of t members from p to q multiplies by powers of such factors.
+by a division by 1 + p(exp(iω) − 1); a move of t members from p to q multiplies by powers of such factors. A power of
+the load is expanded about the mean, by four moments: exactly, up to the fourth power.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
-from cmpg.games.crowd.game import CrowdGame, LoadCurve
+from cmpg.games.crowd.game import CrowdGame, Curve, PowerCurve
 
 EXPONENT = 42.0
 """Windows leave out about exp(−42)."""
 
 
-def stack_of(game: CrowdGame, cell: int) -> list[LoadCurve]:
+def stack_of(game: CrowdGame, cell: int) -> list[Curve]:
     """Return the delay and the load costs of a cell h·E + e: 1 + k curves."""
     step, e = divmod(cell, game.num_resources)
     found = []
@@ -41,7 +42,9 @@ class _Piece:
     bends: FloatArray  # by how much the slope changes at each kink
 
     @classmethod
-    def of(cls, curve: LoadCurve, low: int, high: int) -> _Piece:
+    def of(cls, curve: Curve, low: int, high: int) -> _Piece:
+        if isinstance(curve, PowerCurve):  # nothing but its constant: `Powers` has the rest
+            return cls(0, curve.constant, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
         loads, slopes = curve.loads, curve.slopes
         piece = int(np.clip(np.searchsorted(loads, low, "right") - 1, 0, len(slopes) - 1))
         last = int(np.clip(np.searchsorted(loads, high, "left") - 1, piece, len(slopes) - 1))
@@ -52,6 +55,49 @@ class _Piece:
 
     def at(self, load: Any) -> Any:
         return self.value + self.slope * (load - self.load)
+
+
+class Powers:
+    """The parts factor·load^power of some curves of some cells, side by side."""
+
+    def __init__(self, curves: list[Curve]) -> None:
+        """Pick them out of the curves of all cells."""
+        bent = [isinstance(curve, PowerCurve) and curve.factor > 0 for curve in curves]
+        self.cells = np.flatnonzero(bent)
+        some = [curve for curve in curves if isinstance(curve, PowerCurve) and curve.factor > 0]
+        self._factor = np.array([curve.factor for curve in some])
+        self._power = np.array([curve.power for curve in some], dtype=np.int64)
+
+    def derivative(self, load: FloatArray, order: int) -> FloatArray:
+        """Return a derivative at loads [..., cells]."""
+        factor = self._factor.copy()
+        for i in range(order):
+            factor *= np.maximum(self._power - i, 0)
+        return np.asarray(factor * np.maximum(load, 0.0) ** np.maximum(self._power - order, 0))
+
+    def expected(self, load: FloatArray, moments: list[FloatArray]) -> FloatArray:
+        """Return expectations about means [..., cells], given the second to the fourth moment about them."""
+        found, divisor = self.derivative(load, 0), 1
+        for order, moment in enumerate(moments, 2):
+            divisor *= order
+            if moment.any():
+                found = found + self.derivative(load, order) * moment / divisor
+        return found
+
+    def rise(self, load: FloatArray, moments: list[FloatArray]) -> FloatArray:
+        """Return by how much expectations rise with one more."""
+        return self.expected(load + 1, moments) - self.expected(load, moments)
+
+
+def _cumulants(used: FloatArray) -> list[FloatArray]:
+    """Return the second to the fourth cumulant of draws with probabilities."""
+    spread = used * (1 - used)
+    return [spread, spread * (1 - 2 * used), spread * (1 - 6 * spread)]
+
+
+def _moments(cumulants: list[FloatArray]) -> list[FloatArray]:
+    """Return the second to the fourth moment about the mean."""
+    return [cumulants[0], cumulants[1], cumulants[2] + 3 * cumulants[0] ** 2]
 
 
 class _Cell:
@@ -120,21 +166,28 @@ class Laws:
         """Compute the laws of the loads of groups of these sizes, which use cells with probabilities [G, H·E]."""
         self.game, members = game, np.asarray(number, dtype=np.float64)
         self.mean = members @ used
-        self.variance = members @ (used * (1 - used))
+        self.cumulants = [members @ each for each in _cumulants(used)]  # each [H·E]
         self._from, cells = self.mean.copy(), used.shape[1]
         self._pieces: list[list[_Piece]] = []
         self._hot: dict[int, _Cell] = {}
         drawn = (used > 0) & (used < 1)
+        stacks = [stack_of(game, cell) for cell in range(cells)]
+        self.powers = [Powers([stack[row] for stack in stacks]) for row in range(1 + game.num_constraints)]
         for cell in range(cells):
             spread = _window(self.variance[cell])
             low, high = (int(end) for end in (floor(self.mean[cell] - spread), ceil(self.mean[cell] + spread)))
-            pieces = [_Piece.of(curve, max(low, 0), high) for curve in stack_of(game, cell)]
+            pieces = [_Piece.of(curve, max(low, 0), high) for curve in stacks[cell]]
             self._pieces.append(pieces)
             if any(len(piece.kinks) for piece in pieces):
                 some = drawn[:, cell]
                 self._hot[cell] = _Cell(
                     pieces, members[some], used[some, cell], self.mean[cell], max(float(self.variance[cell]), 0.0)
                 )
+
+    @property
+    def variance(self) -> FloatArray:
+        """σ² of every load: [H·E]."""
+        return self.cumulants[0]
 
     @property
     def stale(self) -> bool:
@@ -148,7 +201,8 @@ class Laws:
                 law.move(float(used[cell]), number)
                 # Agents that are sure to use it shift the law.
         self.mean = self.mean + number * used
-        self.variance = np.maximum(self.variance + number * used * (1 - used), 0.0)
+        moved = [each + number * more for each, more in zip(self.cumulants, _cumulants(used), strict=True)]
+        self.cumulants = [np.maximum(moved[0], 0.0), *moved[1:]]
 
     def costs(self) -> FloatArray:
         """Return what the loads cost: [k]."""
@@ -159,13 +213,18 @@ class Laws:
                 if len(piece.kinks):
                     law = self._hot[cell]
                     total[j] += float(((law.law @ law.overs[j]).real) @ piece.bends)
+        moments = _moments(self.cumulants)
+        for j, power in enumerate(self.powers[1:]):
+            if len(power.cells):
+                total[j] += power.expected(self.mean[power.cells], [each[power.cells] for each in moments]).sum()
         return total
 
     def prices(self, used: FloatArray) -> FloatArray:
         """Return the delay and the rise of each cost that a member of each group meets: [1 + k, G, H·E]."""
         found = np.empty((1 + self.game.num_constraints, *used.shape))
+        others = self.mean - used
         for cell, pieces in enumerate(self._pieces):
-            found[0, :, cell] = pieces[0].at(1 + self.mean[cell] - used[:, cell])
+            found[0, :, cell] = pieces[0].at(1 + others[:, cell])
             for j, piece in enumerate(pieces[1:]):
                 found[1 + j, :, cell] = piece.slope
             law = self._hot.get(cell)
@@ -176,11 +235,20 @@ class Laws:
             for j, piece in enumerate(pieces[1:]):
                 if len(piece.kinks):
                     found[1 + j, :, cell] += law.without(law.tails[j], used[:, cell]) @ piece.bends
+        for row, power in enumerate(self.powers):
+            if len(power.cells):
+                cells = power.cells
+                left = zip(self.cumulants, _cumulants(used[:, cells]), strict=True)
+                load, moments = others[:, cells], _moments([each[cells] - own for each, own in left])
+                found[row][:, cells] += power.rise(load, moments) if row else power.expected(load + 1, moments)
         return found
 
     def stiffness(self, weights: FloatArray) -> FloatArray:
         """Return by about how much the price of a cell rises with one more user, costs weighed by λ: [H·E]."""
         slope = np.array([pieces[0].slope for pieces in self._pieces])
+        for row, power in enumerate(self.powers):
+            weight = weights[row - 1] if row else 1.0
+            slope[power.cells] += weight * power.derivative(self.mean[power.cells], 1 + (row > 0))
         for cell, law in self._hot.items():
             spread = max(sqrt(float(self.variance[cell])), 0.5)
             for j, piece in enumerate(self._pieces[cell][1:]):

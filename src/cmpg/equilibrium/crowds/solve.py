@@ -20,8 +20,9 @@ from cmpg.equilibrium.crowds.kinds import Kinds
 from cmpg.equilibrium.crowds.prices import own_multipliers
 from cmpg.equilibrium.result import Status
 from cmpg.errors import GameError, InfeasibleError, OutOfTimeError
-from cmpg.games.crowd.game import CrowdGame
+from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.crowd.policy import CrowdPolicy
+from cmpg.runs.threads import one_thread
 from cmpg.summaries import Summary, headline_line, html, text
 
 FEW_AGENTS = 1_000
@@ -122,13 +123,14 @@ def solve_crowd(game: CrowdGame, *, epsilon: float = 1e-6, time_limit: float = n
     clock = _Clock()
     if game.num_agents < FEW_AGENTS:
         return _agent_by_agent(game, epsilon, time_limit, rng, clock)
-    search = _Search(game, epsilon, np.random.default_rng(rng), clock)
-    try:
-        with limited(time.monotonic() + time_limit):
-            search.run()
-    except OutOfTimeError:
-        search.stopped = True
-    return search.conclude()
+    with one_thread():
+        search = _Search(game, epsilon, np.random.default_rng(rng), clock)
+        try:
+            with limited(time.monotonic() + time_limit):
+                search.run()
+        except OutOfTimeError:
+            search.stopped = True
+        return search.conclude()
 
 
 def _refuse(game: CrowdGame) -> None:
@@ -140,13 +142,15 @@ def _refuse(game: CrowdGame) -> None:
             "be solved agent by agent, with proofs by support: cmpg.solve(game.spread())."
         )
     for c in np.unique(game.delay).tolist():
-        if (game.curves[c].slopes < 0).any():
+        curve = game.curves[c]
+        if isinstance(curve, LoadCurve) and (curve.slopes < 0).any():  # powers rise, and are convex
             raise GameError(
                 f"curves[{c}] is a delay that falls as the load grows; crowds are solved where delays do not fall. Any "
                 "policy can be certified, and a small crowd solved agent by agent: cmpg.solve(game.spread())."
             )
     for c in np.unique(game.load_costs).tolist():
-        slopes = game.curves[c].slopes
+        curve = game.curves[c]
+        slopes = curve.slopes if isinstance(curve, LoadCurve) else np.zeros(1)
         if (np.diff(slopes) < -1e-12 * np.abs(slopes).max(initial=0.0)).any():
             raise GameError(
                 f"curves[{c}] is a load cost that is not convex; crowds are solved where load costs are. Any policy "

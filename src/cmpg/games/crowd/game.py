@@ -5,8 +5,8 @@ agents are of each kind, and nothing here has one entry for each agent. Agents o
 group (`CrowdPolicy`); each draws its own moves and actions, so the load of a resource is a sum of independent
 binomials.
 
-Delays and load costs are curves: polylines through points (load, value), from load 0 to n. A table over all loads is
-the polyline through all of them.
+Delays and load costs are curves: polylines through points (load, value), from load 0 to n, or powers of the load. A
+table over all loads is the polyline through all of them.
 
 The rules are those of `LocalGame`, and `CrowdGame.spread` is that game, agent by agent. What a crowd refuses: private
 constraints (`binds`), budgets on probabilities, discounting, rationals.
@@ -14,6 +14,7 @@ constraints (`binds`), budgets on probabilities, discounting, rationals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
@@ -28,7 +29,7 @@ from cmpg.games.local.agent import LocalAgent, checked_tables, facts_of
 from cmpg.games.local.game import LocalGame, plain_agents
 from cmpg.games.names import PLAIN, Legend, check_legend, checked_names
 from cmpg.policy import PolicyShape
-from cmpg.proof.crowd import MAX_AGENTS, CrowdTables, Polyline
+from cmpg.proof.crowd import MAX_AGENTS, MAX_POWER, CrowdTables, Polyline, Power
 from cmpg.summaries import Summary, Table, counted, fields_line, html, line, text
 
 MAX_SPREAD = 200_000
@@ -76,6 +77,66 @@ class LoadCurve:
         """By how much the curve rises with one more user, on each piece: [p − 1]."""
         return np.asarray(np.diff(self.values) / np.diff(self.loads))
 
+    def plain(self) -> Polyline:
+        """Return the plain table that claims are made of."""
+        return Polyline(self.loads, self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerCurve:
+    """A function of the load: constant + factor·load^power, such as the travel time on a road.
+
+    Examples
+    --------
+    >>> road = PowerCurve(6.0, 0.9 / 40**4, 4)
+    >>> road(np.array([0, 40, 80]))
+    array([ 6. ,  6.9, 20.4])
+    """
+
+    constant: float
+    factor: float  # not negative
+    power: int  # from 1 on
+
+    __repr__ = fields_line
+
+    def __post_init__(self) -> None:
+        for name in ("constant", "factor"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if not (np.isfinite(self.constant) and 0 <= self.factor < np.inf):
+            raise GameError(
+                f"a curve has the constant {self.constant:g} and the factor {self.factor:g}; finite numbers are "
+                "required, and a factor of at least 0."
+            )
+        if self.power != int(self.power) or not 1 <= self.power <= MAX_POWER:
+            raise GameError(f"a curve has the power {self.power}; a whole number from 1 to {MAX_POWER} is required.")
+        object.__setattr__(self, "power", int(self.power))
+
+    def __call__(self, load: Any) -> FloatArray:
+        """Return the values at loads."""
+        return np.asarray(self.constant + self.factor * np.asarray(load, dtype=np.float64) ** self.power)
+
+    def plain(self) -> Power:
+        """Return the plain table that claims are made of."""
+        return Power(self.constant, self.factor, self.power)
+
+
+Curve = LoadCurve | PowerCurve
+
+
+def excess_curve(capacity: float, agents: int, weight: float = 1.0) -> LoadCurve:
+    """Return weight·(load − capacity)^+, at whole loads.
+
+    Examples
+    --------
+    >>> excess_curve(7.5, 20)(np.array([7, 8, 20]))
+    array([ 0. ,  0.5, 12.5])
+    """
+    below = math.floor(min(capacity, agents))
+    if below >= agents:
+        return LoadCurve([0, agents], [0.0, 0.0])
+    points = {0: 0.0, below: 0.0, below + 1: below + 1 - capacity, agents: agents - capacity}
+    return LoadCurve(list(points), [value * weight for value in points.values()])
+
 
 @dataclass(frozen=True, eq=False)
 class CrowdGame:
@@ -97,7 +158,7 @@ class CrowdGame:
     _: KW_ONLY
     kinds: tuple[LocalAgent, ...]  # K
     numbers: IntArray  # [K]
-    curves: tuple[LoadCurve, ...]
+    curves: tuple[Curve, ...]
     delay: IntArray  # [H or 1, E]: which curve
     load_costs: IntArray  # [k, H or 1, E]: which curve
     thresholds: FloatArray  # [k]
@@ -105,6 +166,7 @@ class CrowdGame:
     kind_names: tuple[str, ...] | None = None
     constraint_names: tuple[str, ...] | None = None
     resource_names: tuple[str, ...] | None = None
+    action_names: tuple[tuple[str, ...], ...] | None = None  # of each kind
     legend: Legend | None = None  # words and units, for people; what it says of agents is said of kinds
 
     if TYPE_CHECKING:
@@ -114,7 +176,7 @@ class CrowdGame:
             *,
             kinds: Sequence[LocalAgent],
             numbers: Numbers,
-            curves: Sequence[LoadCurve],
+            curves: Sequence[Curve],
             delay: Numbers,
             load_costs: Numbers,
             thresholds: Numbers,
@@ -122,6 +184,7 @@ class CrowdGame:
             kind_names: Sequence[str] | None = None,
             constraint_names: Sequence[str] | None = None,
             resource_names: Sequence[str] | None = None,
+            action_names: Sequence[Sequence[str]] | None = None,
             legend: Legend | None = None,
         ) -> None: ...
 
@@ -163,6 +226,7 @@ class CrowdGame:
             kind_names=len(counts),
             constraint_names=len(costs),
             resource_names=delay.shape[1],
+            action_names=[kind.num_actions for kind in self.kinds],
         )
         for name, value in names.items():
             object.__setattr__(self, name, value)
@@ -171,9 +235,13 @@ class CrowdGame:
 
     def _check_curves(self, agents: int, delay: IntArray, costs: IntArray) -> None:
         for i, curve in enumerate(self.curves):
-            if not isinstance(curve, LoadCurve):
-                raise GameError(f"curves[{i}] is a {type(curve).__name__}; a LoadCurve(loads, values) is required.")
-            if curve.loads[-1] != agents:
+            if not isinstance(curve, LoadCurve | PowerCurve):
+                raise GameError(f"curves[{i}] is a {type(curve).__name__}; a LoadCurve or a PowerCurve is required.")
+            with np.errstate(over="ignore"):
+                last = curve(agents)
+            if not np.isfinite(last):
+                raise GameError(f"curves[{i}] is not finite at load {agents}, which all agents together put on it.")
+            if isinstance(curve, LoadCurve) and curve.loads[-1] != agents:
                 raise GameError(
                     f"curves[{i}] ends at load {curve.loads[-1]}; {agents} agents can put the loads 0 to {agents} on a "
                     "resource, so its last point must be there."
@@ -218,7 +286,7 @@ class CrowdGame:
     def names(self) -> Names:
         """What kinds and constraints are called; kinds stand in the place of agents."""
         kinds = self.kind_names or tuple(f"kind {k}" for k in range(self.num_kinds))
-        return Names(kinds, self.constraint_names, None, None, self.legend or PLAIN)
+        return Names(kinds, self.constraint_names, None, self.action_names, self.legend or PLAIN)
 
     @property
     def all_resource_names(self) -> tuple[str, ...]:
@@ -228,8 +296,11 @@ class CrowdGame:
     @cached_property
     def reward_range(self) -> float:
         """max over kinds of Σ_h (max r_h − min r_h), over own states, actions and loads."""
-        ends = np.array([[curve.values.min(), curve.values.max()] for curve in self.curves])
-        least, greatest = ends[self.delay, 0], ends[self.delay, 1]
+        return self.range_with([ends_of(curve, self.num_agents) for curve in self.curves])
+
+    def range_with(self, ends: Sequence[tuple[float, float]]) -> float:
+        """Return the range of rewards where delays are between the ends that are given of each curve."""
+        least, greatest = np.moveaxis(np.array(ends)[self.delay], -1, 0)
         return max(kind.reward_range(least, greatest, horizon=self.horizon) for kind in self.kinds)
 
     def with_thresholds(self, thresholds: Any) -> CrowdGame:
@@ -241,7 +312,7 @@ class CrowdGame:
         return CrowdTables(
             kinds=plain_agents(self.kinds),
             numbers=self.numbers,
-            curves=tuple(Polyline(curve.loads, curve.values) for curve in self.curves),
+            curves=tuple(curve.plain() for curve in self.curves),
             delay=self.delay,
             load_costs=self.load_costs,
         )
@@ -270,6 +341,11 @@ class CrowdGame:
             ),
             constraint_names=self.constraint_names,
             resource_names=self.resource_names,
+            action_names=None
+            if self.action_names is None
+            else tuple(
+                own for own, number in zip(self.action_names, self.numbers.tolist(), strict=True) for _ in range(number)
+            ),
         )
 
     def summary(self) -> Summary:
@@ -289,8 +365,14 @@ class CrowdGame:
     __repr__, __str__, _repr_html_ = line, text, html
 
 
+def ends_of(curve: Curve, agents: int) -> tuple[float, float]:
+    """Return the least and the greatest value of a curve; of a power, up to a load."""
+    values = curve.values if isinstance(curve, LoadCurve) else curve([0, agents])
+    return float(values.min()), float(values.max())
+
+
 def crowd_of(game: LocalGame) -> CrowdGame:
-    """Return a local game with agents of one kind held once; names of agents, states and actions are left behind.
+    """Return a local game with agents of one kind held once, by the name of the first; names of states are left behind.
 
     Examples
     --------
@@ -333,6 +415,7 @@ def crowd_of(game: LocalGame) -> CrowdGame:
         kind_names=None if names is None else tuple(names[i] for i in first),
         constraint_names=game.constraint_names,
         resource_names=game.resource_names,
+        action_names=None if game.action_names is None else tuple(game.action_names[i] for i in first),
         legend=legend,
     )
 
