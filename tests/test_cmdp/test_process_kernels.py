@@ -14,9 +14,10 @@ from random_cmdps import cmdps, random_policy
 from test_box import boxed, boxes, random_cmdp
 
 from cmpg.cmdp.box import BoxCMDP, optimistic_bound, optimistic_plan, optimistic_response, worst_case
-from cmpg.cmdp.evaluation import evaluate, occupancy
+from cmpg.cmdp.evaluation import evaluate, occupancy, plan_visits
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.kernels.choice import compiled, kernels_for
+from cmpg.cmdp.mixed_rows import MixedRows, RowLists
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.cmdp.response import mixed_policy
@@ -107,6 +108,50 @@ def test_best_responses_are_worth_what_those_of_the_twin_are(cmdp):
     size = scale(cmdp, np.maximum(found.multipliers, expected.multipliers))
     assert close(found.value, expected.value, 10 * size)
     assert found.gap <= 1e-10 * size
+
+
+@given(seeds)
+def test_rows_that_are_averages_give_what_they_give_when_written_out(seed):
+    rng = np.random.default_rng(seed)
+    steps, states, actions, stride = 3, int(rng.integers(1, 6)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    sources = []
+    for _ in range(int(rng.choice([1, steps]))):
+        rows = rng.dirichlet(np.ones(states), size=states * actions * stride) * (rng.random(states) < 0.7)
+        rows[:, int(rng.integers(states))] += 1 - rows.sum(axis=1)
+        sources.append(sp.csr_array(rows))
+    lists = []
+    for _ in range(steps):
+        lengths = rng.integers(1, 4, size=states)
+        begins = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        weights = np.concatenate([rng.dirichlet(np.ones(length)) for length in lengths])
+        first = np.repeat(np.arange(states) * actions * stride, lengths)
+        lists.append(RowLists(begins, first + rng.integers(stride, size=begins[-1]), weights))
+    mixed = MixedRows(tuple(sources), tuple(lists), actions, stride)
+    shape, constraints = (steps, states, actions), int(rng.integers(6))
+    cmdp = CMDP(
+        transition=mixed,
+        reward=rng.random(shape),
+        costs=rng.random((constraints, *shape)),
+        thresholds=np.zeros(constraints),
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=steps,
+        trusted=True,
+    )
+    written = replace(cmdp, transition=mixed.matrices, trusted=True)
+    assert cmdp.step_rounding >= written.step_rounding
+    multipliers, policy = rng.random(cmdp.num_constraints), random_policy(cmdp, rng)
+    for work in (
+        lambda each: dual_bound(each, multipliers),
+        lambda each: plan(each, multipliers).actions,
+        lambda each: plan(each, multipliers).costs,
+        lambda each: evaluate(each, policy).value,
+        lambda each: evaluate(each, policy).costs,
+        lambda each: occupancy(each, policy),
+        lambda each: plan_visits(each, plan(cmdp, multipliers).actions),
+    ):
+        (found, twin), (expected, _) = both(lambda work=work: work(cmdp)), both(lambda work=work: work(written))
+        assert close(found, expected, 10.0)
+        assert close(twin, expected, 10.0)
 
 
 @given(boxes(), seeds)
@@ -223,6 +268,26 @@ def test_wide_indices_are_narrowed_and_bad_ones_refused():
             dual_bound(replace(one_state(), transition=(bad,), trusted=True), np.zeros(1))
 
 
+@pytest.mark.parametrize(
+    ("begins", "rows", "weights", "stride"),
+    [
+        ([0, 2], [0, 1], [0.5, 0.5], 2),
+        ([0, 2], [0, -1], [0.5, 0.5], 1),
+        ([0, 2], [0, 0], [0.5, 0.5], -1),
+        ([0, 2], [0, 0], [1.0], 1),
+        ([0, 1], [0, 0], [0.5, 0.5], 1),
+        ([1, 2], [0, 0], [0.5, 0.5], 1),
+        ([0, 1, 2], [0, 0], [0.5, 0.5], 1),
+    ],
+)
+def test_lists_of_rows_that_are_not_there_are_refused(begins, rows, weights, stride):
+    source = sp.csr_array(np.ones((3, 1)))
+    lists = RowLists(np.array(begins, dtype=np.int32), np.array(rows), np.array(weights))
+    cmdp = replace(one_state(), transition=MixedRows((source,), (lists,), 2, stride), trusted=True)
+    with pytest.raises(ValueError, match="does not fit"):
+        dual_bound(cmdp, np.zeros(1))
+
+
 DENSE = np.ones((1, 2, 1))
 TABLE = np.zeros((1, 1, 2))
 COSTS = np.zeros((1, 1, 1, 2))
@@ -268,6 +333,9 @@ def test_kernels_refuse_what_does_not_fit_the_process():
         lambda: kernels.evaluate(process, policy[:1], totals),
         lambda: kernels.evaluate(process, policy, np.empty(1)),
         lambda: kernels.occupancy(process, policy, np.empty((1, 1, 2))),
+        lambda: kernels.visits(process, actions[:1], np.empty((2, 1))),
+        lambda: kernels.visits(process, actions + 2, np.empty((2, 1))),
+        lambda: kernels.visits(process, actions, np.empty((1, 1))),
         lambda: kernels.plan(*setting, 2, actions, None, to_go, totals, None, False),
         lambda: kernels.plan(*setting, -1, actions, None, to_go, totals, None, False),
         lambda: kernels.plan(*setting, 1, actions[:1], None, to_go, totals, None, False),

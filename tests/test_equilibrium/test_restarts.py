@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,24 @@ def test_a_plan_that_meets_its_budget_to_the_last_bit_is_found_among_its_ties():
     result = solve(game)
     assert result.quality(Objective.POTENTIAL).gap == pytest.approx(0, abs=1e-6)
     assert result.costs[0] == pytest.approx(0.5)
+
+
+def test_of_two_plans_that_rounding_cannot_tell_apart_the_cheap_one_is_found():
+    rng, states, shape = np.random.default_rng(1), 300, (1, 300, 2, 2)
+    index = (np.repeat(np.arange(4 * states), 3), rng.integers(states, size=12 * states))
+    rows = sp.csr_array((rng.dirichlet(np.ones(3), size=4 * states).ravel(), index), shape=(4 * states, states))
+    game = JointGame(
+        transition=(rows,),
+        rewards=np.broadcast_to(rng.random(shape), (2, *shape)),
+        costs=rng.random((1, *shape)),
+        thresholds=[3.5],
+        initial=np.full(states, 1 / states),
+        horizon=10,
+    )
+    found = PlannerStart()(game)
+    assert found.slack >= 0
+    # The mixture of both plans is worth 3e-6 more than the cheap one, and cannot be played without a device.
+    assert found.bound.value - game.at(found.policy).values.sum() < 1e-5
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, check_shape, numbers, to_floats
+from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray, check_shape, numbers, to_floats
 from cmpg.cmdp.discounted import discounted_values, discounted_visits, flow_of, with_exact_zeros
 from cmpg.cmdp.kernels.choice import kernels_for
 from cmpg.cmdp.model import CMDP
@@ -224,6 +224,22 @@ def occupancy(cmdp: CMDP, policy: Any) -> FloatArray:
         if step + 1 < cmdp.num_steps:
             states = cmdp.matrix(step).T @ result[step].ravel()
     return result
+
+
+def plan_visits(cmdp: CMDP, actions: IntArray) -> FloatArray:
+    """Return how probable states are on a finite horizon, if actions [H, S] are played for sure: [H, S]."""
+    found = np.zeros(actions.shape)
+    if (compiled := kernels_for(cmdp)) is not None:
+        kernels, process = compiled
+        kernels.visits(process, np.ascontiguousarray(actions), found)
+        return found
+    found[0] = cmdp.initial
+    for step in range(cmdp.num_steps - 1):
+        check_time()
+        pairs = np.zeros(cmdp.policy_shape[1:])
+        pairs[np.arange(cmdp.num_states), actions[step]] = found[step]
+        found[step + 1] = cmdp.matrix(step).T @ pairs.ravel()
+    return found
 
 
 def policy_from_occupancy(occupancy: FloatArray, unvisited: FloatArray) -> FloatArray:

@@ -42,6 +42,7 @@ from cmpg.arrays import (
     to_floats,
 )
 from cmpg.cmdp.kernels.choice import packed_process
+from cmpg.cmdp.mixed_rows import MixedRows, longest_row
 from cmpg.errors import GameError
 from cmpg.summaries import fields_line
 
@@ -66,7 +67,7 @@ class CMDP:
     """
 
     _: KW_ONLY
-    transition: Any  # [H or 1, S, A, S], or a sequence of CSR matrices [S·A, S]
+    transition: Any  # [H or 1, S, A, S], or a sequence of CSR matrices [S·A, S], or MixedRows
     reward: FloatArray  # [H or 1, S, A]
     costs: FloatArray  # [k, H or 1, S, A]
     thresholds: FloatArray  # [k]
@@ -129,7 +130,9 @@ class CMDP:
 
     @cached_property
     def matrices(self) -> Any:
-        """The transitions as matrices [S·A, S], dense or CSR, without a copy: one per step, or one for all."""
+        """The transitions as matrices [S·A, S], dense or CSR: one per step, or one for all."""
+        if isinstance(self.transition, MixedRows):
+            return self.transition.matrices
         return self.transition if self.is_sparse else self.transition.reshape(len(self.transition), -1, self.num_states)
 
     @cached_property
@@ -142,7 +145,7 @@ class CMDP:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def matrix(self, step: int) -> Any:
-        """Return the transition out of `step` as a matrix [S·A, S], dense or CSR, without a copy."""
+        """Return the transition out of `step` as a matrix [S·A, S], dense or CSR."""
         return self.matrices[0 if len(self.matrices) == 1 else step]
 
     @cached_property
@@ -179,7 +182,10 @@ class CMDP:
     @cached_property
     def step_rounding(self) -> float:
         """The relative error that one step adds to an evaluation of non-negative data."""
-        row = max((int(np.diff(m.indptr).max(initial=0)) for m in self.transition), default=0) if self.is_sparse else 0
+        if isinstance(self.transition, MixedRows):
+            row = self.transition.longest
+        else:
+            row = max(map(longest_row, self.transition)) if self.is_sparse else 0
         chain = 6 * ((row or self.num_states) + self.num_actions + self.entry_roundings) + 2 * self.num_constraints + 8
         return chain * UNIT_ROUNDOFF
 
@@ -192,8 +198,8 @@ class CMDP:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the transition is a sequence of CSR matrices."""
-        return isinstance(self.transition, tuple)
+        """Whether the transition is a sequence of CSR matrices, written out or not."""
+        return isinstance(self.transition, tuple | MixedRows)
 
 
 def thin(table: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy, policy_from_occupancy
+from cmpg.cmdp.evaluation import Evaluation, evaluate, occupancy, plan_visits, policy_from_occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import Plan, dual_bound
 from cmpg.errors import InfeasibleError
@@ -90,11 +90,24 @@ def cost_margins(cmdp: CMDP) -> FloatArray:
 
 def mixed_policy(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvisited: FloatArray) -> FloatArray:
     """Return one policy whose value and costs are the weighted averages of the plans': it has their mean occupancy."""
-    visits = np.zeros(cmdp.policy_shape)
+    if cmdp.discount is not None:
+        visits = np.zeros(cmdp.policy_shape)
+        for weight, each in zip(weights, plans, strict=True):
+            if weight > 0:
+                visits += weight * occupancy(cmdp, each.policy(cmdp.num_actions))
+        return policy_from_occupancy(visits, unvisited)
+    # A plan plays one action in each state: one table [H, S, A], of the answer, is all that is needed.
+    table, totals = np.zeros(cmdp.policy_shape), np.zeros(cmdp.policy_shape[:2])
+    first = np.arange(0, table.size, cmdp.num_actions)
     for weight, each in zip(weights, plans, strict=True):
         if weight > 0:
-            visits += weight * occupancy(cmdp, each.policy(cmdp.num_actions))
-    return policy_from_occupancy(visits, unvisited)
+            share = weight * plan_visits(cmdp, each.actions)
+            table.reshape(-1)[first + each.actions.ravel()] += share.ravel()
+            totals += share
+    visited = totals > 0
+    np.divide(table, totals[..., None], out=table, where=visited[..., None])
+    table[~visited] = unvisited[~visited]
+    return table
 
 
 def infeasible(cmdp: CMDP, multipliers: FloatArray, least: float) -> InfeasibleError:

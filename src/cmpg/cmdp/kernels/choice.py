@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cmpg.arrays import at_step
+from cmpg.cmdp.mixed_rows import MixedRows
 from cmpg.deadline import check_time, has_deadline
 from cmpg.errors import SolverError
 
@@ -95,10 +97,17 @@ def packed_process(cmdp: CMDP) -> Any | None:
     transition: Any
     if not cmdp.is_sparse:
         transition = np.ascontiguousarray(cmdp.matrices)
-    elif max(each.nnz for each in cmdp.transition) < LARGEST_INDEX:
-        transition = tuple((narrow(each.indptr), narrow(each.indices), each.data) for each in cmdp.transition)
     else:
-        return None
+        averaged = isinstance(cmdp.transition, MixedRows)
+        matrices = cmdp.transition.sources if averaged else cmdp.transition
+        if max(max(each.nnz, each.shape[0]) for each in matrices) >= LARGEST_INDEX:
+            return None
+        transition = tuple((narrow(each.indptr), narrow(each.indices), each.data) for each in matrices)
+        if averaged:
+            transition = tuple(
+                (*at_step(transition, step), each.begins, narrow(each.rows), each.weights, cmdp.transition.stride)
+                for step, each in enumerate(cmdp.transition.lists)
+            )
     sizes = (cmdp.num_steps, cmdp.num_states, cmdp.num_actions, cmdp.num_constraints, len(cmdp.transition))
     return kernels.process(sizes, transition, cmdp.reward, cmdp.costs, cmdp.initial)
 

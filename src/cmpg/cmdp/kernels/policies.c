@@ -10,7 +10,7 @@
 
 static inline void fetch(const Matrix *matrix, const int32_t *rows, int32_t i, int32_t count)
 {
-    if (matrix->start == NULL)
+    if (matrix->start == NULL || matrix->begin != NULL)
         return;
     if (i + 2 * AHEAD < count)
         PREFETCH(matrix->start + rows[i + 2 * AHEAD]);
@@ -91,10 +91,24 @@ static PyObject *evaluate_kernel(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* arriving[s'] += amount·P(s' | s, a), along a list of rows. */
+static void flow_along(const Matrix *matrix, int32_t state, int32_t action, double amount, double *arriving)
+{
+    const Py_ssize_t after = (Py_ssize_t)action * matrix->stride;
+    for (int32_t i = matrix->begin[state]; i < matrix->begin[state + 1]; i++) {
+        const int32_t *start = matrix->start + matrix->source[i] + after;
+        const double share = amount * matrix->weight[i];
+        for (int32_t entry = start[0]; entry < start[1]; entry++)
+            arriving[matrix->target[entry]] += share * matrix->probability[entry];
+    }
+}
+
 /* arriving[s'] += amount·P(s' | row). */
 static inline void flow(const Process *process, const Matrix *matrix, Py_ssize_t row, double amount, double *arriving)
 {
-    if (matrix->start == NULL) {
+    if (matrix->begin != NULL)
+        flow_along(matrix, (int32_t)(row / process->actions), (int32_t)(row % process->actions), amount, arriving);
+    else if (matrix->start == NULL) {
         const double *probability = matrix->probability + row * process->states;
         for (int32_t s = 0; s < process->states; s++)
             arriving[s] += amount * probability[s];
@@ -152,8 +166,52 @@ static PyObject *occupancy_kernel(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Where actions that are played for sure lead: the twin is `plan_visits`. */
+static PyObject *visits_kernel(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *actions_in, *visits_out;
+    if (!PyArg_ParseTuple(args, "OOO", &capsule, &actions_in, &visits_out))
+        return NULL;
+    const Process *process = process_of(capsule);
+    if (process == NULL)
+        return NULL;
+    const Py_ssize_t states = process->states, entries = states * process->steps;
+    Arrays arrays = {.count = 0};
+    const int64_t *actions = array_with(&arrays, actions_in, 'q', 0, "actions", entries);
+    double *visits = actions == NULL ? NULL : array_with(&arrays, visits_out, 'd', 1, "visits", entries);
+    int fine = visits != NULL, beyond = 0;
+    for (Py_ssize_t i = 0; i < entries && fine; i++)
+        beyond |= actions[i] < 0 || actions[i] >= process->actions;
+    if (beyond) {
+        PyErr_SetString(PyExc_ValueError, "there is no such action");
+        fine = 0;
+    }
+    if (fine) {
+        Watch watch;
+        begin_without_lock(&watch, NO_DEADLINE);
+        memcpy(visits, process->initial, (size_t)states * sizeof(double));
+        for (int32_t step = 0; step + 1 < process->steps && fine; step++) {
+            const Matrix *matrix = matrix_of(process, step);
+            const double *here = visits + step * states;
+            double *arriving = visits + (step + 1) * states;
+            memset(arriving, 0, (size_t)states * sizeof(double));
+            for (Py_ssize_t s = 0; s < states; s++)
+                if (here[s] != 0.0)
+                    flow(process, matrix, s * process->actions + actions[step * states + s], here[s], arriving);
+            fine = must_stop(&watch) != INTERRUPTED;
+        }
+        end_without_lock(&watch);
+    }
+    release_arrays(&arrays);
+    if (!fine)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef policy_kernels[] = {
     {"evaluate", evaluate_kernel, METH_VARARGS, "evaluate(process, policy, totals): the reward and costs of a policy."},
     {"occupancy", occupancy_kernel, METH_VARARGS, "occupancy(process, policy, visits): where a policy leads."},
+    {"visits", visits_kernel, METH_VARARGS, "visits(process, actions, visits): where actions lead, by step and state."},
     {NULL, NULL, 0, NULL},
 };

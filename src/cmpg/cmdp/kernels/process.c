@@ -93,8 +93,9 @@ static int hold_tables(Process *process, PyObject *reward, PyObject *costs, PyOb
 }
 
 /* Rows end where the next ones begin, and lead to states that exist: whatever a matrix holds, no kernel reads beyond. */
-static int check_csr(const Process *process, const Matrix *matrix, Py_ssize_t rows, Py_ssize_t entries)
+static int check_csr(const Process *process, const Matrix *matrix)
 {
+    const Py_ssize_t rows = matrix->rows, entries = matrix->entries;
     if (matrix->start[0] != 0 || matrix->start[rows] != entries)
         return wrong_shape("indptr");
     int32_t falls = 0;
@@ -122,22 +123,62 @@ static int hold_dense(Process *process, PyObject *object)
     return 0;
 }
 
-/* Each matrix of a sparse one is a tuple of indptr, indices and data. */
-static int hold_sparse(Process *process, PyObject *object, Matrix *matrix)
+/* The lists name rows that exist, whichever action is played. */
+static int hold_lists(Process *process, PyObject *const *parts, int stride, Matrix *matrix)
 {
-    const Py_ssize_t rows = (Py_ssize_t)process->states * process->actions;
-    PyObject *parts[3];
-    if (!PyArg_ParseTuple(object, "OOO", &parts[0], &parts[1], &parts[2]))
+    const Py_buffer *begin = hold(process, parts[0], 'i', 1, 1, "begins");
+    const Py_buffer *source = begin == NULL ? NULL : hold(process, parts[1], 'i', 1, 1, "rows");
+    const Py_buffer *weight = source == NULL ? NULL : hold(process, parts[2], 'd', 1, 1, "weights");
+    if (weight == NULL)
+        return -1;
+    const Py_ssize_t length = source->shape[0];
+    const int64_t last = (int64_t)(process->actions - 1) * stride;
+    if (begin->shape[0] != process->states + 1 || weight->shape[0] != length || stride < 0)
+        return wrong_shape("begins");
+    matrix->begin = begin->buf;
+    matrix->source = source->buf;
+    matrix->weight = weight->buf;
+    matrix->stride = stride;
+    if (matrix->begin[0] != 0 || matrix->begin[process->states] != length)
+        return wrong_shape("begins");
+    int falls = 0, beyond = 0;
+    for (int32_t s = 0; s < process->states; s++)
+        falls |= matrix->begin[s] > matrix->begin[s + 1];
+    for (Py_ssize_t i = 0; i < length; i++)
+        beyond |= matrix->source[i] < 0 || matrix->source[i] + last >= matrix->rows;
+    return falls || beyond ? wrong_shape("rows") : 0;
+}
+
+/* Each matrix of a sparse one is a tuple of indptr, indices and data; where its rows are averages, of their lists and the
+   stride, too. */
+static int hold_sparse(Process *process, PyObject *object, int32_t step)
+{
+    Matrix *matrix = &process->matrix[step];
+    PyObject *parts[6] = {NULL};
+    int stride = 0;
+    if (!PyArg_ParseTuple(object, "OOO|OOOi", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &stride))
         return -1;
     const Py_buffer *start = hold(process, parts[0], 'i', 1, 1, "indptr");
     const Py_buffer *target = start == NULL ? NULL : hold(process, parts[1], 'i', 1, 1, "indices");
     const Py_buffer *probability = target == NULL ? NULL : hold(process, parts[2], 'd', 1, 1, "data");
     if (probability == NULL)
         return -1;
-    if (start->shape[0] != rows + 1 || target->shape[0] != probability->shape[0])
+    const Py_ssize_t own = (Py_ssize_t)process->states * process->actions, rows = start->shape[0] - 1;
+    if (rows < 0 || (parts[5] == NULL && rows != own) || target->shape[0] != probability->shape[0])
         return wrong_shape("indptr");
-    *matrix = (Matrix){.start = start->buf, .target = target->buf, .probability = probability->buf};
-    return check_csr(process, matrix, rows, target->shape[0]);
+    *matrix = (Matrix){.start = start->buf,
+                       .target = target->buf,
+                       .probability = probability->buf,
+                       .rows = rows,
+                       .entries = target->shape[0]};
+    if (parts[5] != NULL && hold_lists(process, &parts[3], stride, matrix) < 0)
+        return -1;
+    /* Averages of one matrix come step by step: it is checked once. */
+    const Matrix *before = step > 0 ? matrix - 1 : NULL;
+    if (before != NULL && before->start == matrix->start && before->target == matrix->target &&
+        before->rows == rows && before->entries == matrix->entries)
+        return 0;
+    return check_csr(process, matrix);
 }
 
 static PyObject *process_pack(PyObject *module, PyObject *args)
@@ -160,7 +201,7 @@ static PyObject *process_pack(PyObject *module, PyObject *args)
         return PyErr_NoMemory();
     *process = (Process){.steps = steps, .states = states, .actions = actions, .tables = 1 + constraints};
     process->matrices = matrices;
-    process->held = PyMem_Calloc((size_t)(sparse ? 3 * matrices : 1) + 3, sizeof(Py_buffer));
+    process->held = PyMem_Calloc((size_t)(sparse ? 6 * matrices : 1) + 3, sizeof(Py_buffer));
     process->matrix = PyMem_Calloc((size_t)matrices, sizeof(Matrix));
     process->table = PyMem_Calloc((size_t)process->tables, sizeof(Table));
     int failed = process->held == NULL || process->table == NULL || process->matrix == NULL;
@@ -170,7 +211,7 @@ static PyObject *process_pack(PyObject *module, PyObject *args)
     if (!failed && !sparse)
         failed = hold_dense(process, transition) < 0;
     for (int32_t step = 0; step < matrices && sparse && !failed; step++)
-        failed = hold_sparse(process, PyTuple_GET_ITEM(transition, step), &process->matrix[step]) < 0;
+        failed = hold_sparse(process, PyTuple_GET_ITEM(transition, step), step) < 0;
     PyObject *capsule = failed ? NULL : PyCapsule_New(process, CAPSULE, capsule_free);
     if (capsule == NULL)
         process_free(process);
@@ -205,9 +246,56 @@ ALWAYS_INLINE double short_product(const double *p, const int32_t *to, int32_t l
     }
 }
 
-void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values,
-                double *worth)
+/* As add_future, along a list of rows. */
+static void add_averages(const Process *process, const Matrix *matrix, int32_t state, const double *values, double *worth)
 {
+    const int32_t actions = process->actions, stride = matrix->stride, end = matrix->begin[state + 1];
+    if (end + 1 < matrix->begin[process->states]) { /* the states after this one */
+        const int32_t first = matrix->start[matrix->source[end + 1]];
+        const int32_t last = matrix->start[matrix->source[end + 1] + (Py_ssize_t)(actions - 1) * stride + 1];
+        const int32_t apart = stride == 1 ? 8 : (last - first) / actions + 1;
+        for (int32_t i = first; i < last; i += apart) {
+            PREFETCH(matrix->probability + i);
+            PREFETCH(matrix->target + i);
+        }
+    }
+    for (int32_t i = matrix->begin[state]; i < end; i++) {
+        const double weight = matrix->weight[i];
+        const int32_t *start = matrix->start + matrix->source[i];
+        for (int32_t a = 0; a < actions; a++, start += stride)
+            worth[a] += weight * short_product(matrix->probability + start[0], matrix->target + start[0],
+                                               start[1] - start[0], values);
+    }
+}
+
+void average_apart(const Matrix *matrix, int32_t state, int32_t action, const double *to_go, int32_t tables, double *sums)
+{
+    const Py_ssize_t after = (Py_ssize_t)action * matrix->stride;
+    const int32_t first = matrix->begin[state], end = matrix->begin[state + 1];
+    memset(sums, 0, (size_t)tables * sizeof(double));
+    for (int32_t i = first; i < end; i++) {
+        const int32_t *start = matrix->start + matrix->source[i] + after;
+        const double *probability = matrix->probability + start[0];
+        const int32_t *target = matrix->target + start[0];
+        if (end - first == 1 && matrix->weight[i] == 1.0) {
+            sums_apart(probability, target, start[1] - start[0], to_go, tables, sums);
+            return;
+        }
+        for (int32_t l = 0; l < tables; l++) {
+            double sum = 0.0;
+            for (int32_t entry = 0; entry < start[1] - start[0]; entry++)
+                sum += probability[entry] * to_go[(Py_ssize_t)target[entry] * tables + l];
+            sums[l] += matrix->weight[i] * sum;
+        }
+    }
+}
+
+void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values, double *worth)
+{
+    if (matrix->begin != NULL) {
+        add_averages(process, matrix, state, values, worth);
+        return;
+    }
     const int32_t states = process->states, actions = process->actions;
     const Py_ssize_t first = (Py_ssize_t)state * actions;
     if (matrix->start == NULL) {

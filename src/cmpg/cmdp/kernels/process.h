@@ -26,11 +26,19 @@ typedef struct {
     Py_ssize_t step, state, action;
 } Table;
 
-/* The transition out of one step, rows [S·A]: CSR, or dense where `start` is NULL. */
+/* The transition out of one step, rows [S·A]: CSR, or dense where `start` is NULL.
+
+   Where there are lists, a row is an average of some of R rows, and is not written out: that of state s and action a is
+   Σ_i weight[i]·row(source[i] + a·stride) over begin[s] ≤ i < begin[s + 1]. */
 typedef struct {
-    const int32_t *start;  /* [S·A + 1] */
+    const int32_t *start;  /* [S·A + 1], or [R + 1] */
     const int32_t *target; /* [entries] */
     const double *probability;
+    const int32_t *begin;  /* [S + 1]; NULL: the rows are its own */
+    const int32_t *source; /* [m] */
+    const double *weight;  /* [m] */
+    int32_t stride;
+    Py_ssize_t rows, entries; /* of a sparse one */
 } Matrix;
 
 typedef struct {
@@ -136,6 +144,9 @@ void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t co
 /* States whose stages are weighed at once: few enough to stay in a fast cache, enough to read every table at length. */
 int32_t block_of(const Process *process);
 
+/* sums[l] = Σ_{s'} P(s' | s, a) to_go[s', l], along a list of rows. */
+void average_apart(const Matrix *matrix, int32_t state, int32_t action, const double *to_go, int32_t tables, double *sums);
+
 /* worth[a] += Σ_{s'} P(s' | s, a) values[s'], for all actions of a state. */
 void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values, double *worth);
 
@@ -152,6 +163,8 @@ static inline void back_up_apart(const Process *process, int32_t step, int32_t s
     const Py_ssize_t row = (Py_ssize_t)state * process->actions + action;
     if (to_go == NULL)
         memset(apart, 0, (size_t)process->tables * sizeof(double));
+    else if (matrix->begin != NULL)
+        average_apart(matrix, state, action, to_go, process->tables, apart);
     else if (matrix->start == NULL)
         sums_apart(matrix->probability + row * process->states, NULL, process->states, to_go, process->tables, apart);
     else {

@@ -91,10 +91,15 @@ def _rounded_plan(cmdp: CMDP, multipliers: FloatArray, rng: np.random.Generator 
     At the planner's own multipliers a cheap and an expensive plan are equally good, and so is every plan that does in
     each state what one of the two does; state by state, the expensive action is taken while the thresholds are kept.
     """
-    cheap = plan(cmdp, multipliers, rng=rng).actions
-    if not multipliers.any() or prod(cmdp.policy_shape) > LARGEST_ROUNDED:
+    best = plan(cmdp, multipliers, rng=rng)
+    if not multipliers.any():
+        return best.actions
+    # Rounding may hide that both are equally good, and choose the expensive one.
+    fits = np.all(best.costs <= cmdp.thresholds)
+    cheap = best.actions if fits else plan(cmdp, multipliers * (1 + BESIDE), rng=rng).actions
+    if prod(cmdp.policy_shape) > LARGEST_ROUNDED:
         return cheap
-    expensive = plan(cmdp, multipliers * (1 - 1e-7), rng=rng).actions
+    expensive = plan(cmdp, multipliers * (1 - BESIDE), rng=rng).actions
     visits = occupancy(cmdp, certain_rows(expensive, cmdp.num_actions)).sum(axis=-1)
     rows = np.argwhere((cheap != expensive) & (visits > 0))
     for step, state in rows[np.argsort(-visits[tuple(rows.T)], kind="stable")][:MAX_ROUNDED]:
@@ -104,6 +109,9 @@ def _rounded_plan(cmdp: CMDP, multipliers: FloatArray, rng: np.random.Generator 
             cheap = trial
     return cheap
 
+
+BESIDE = 1e-7
+"""By this share of the multipliers more, or less, only the cheap one is best, or the expensive one."""
 
 MAX_ROUNDED, LARGEST_ROUNDED = 24, 2_000_000
 """States in which a plan is rounded, at most, and the largest table (step, state, joint action) of which it is."""

@@ -9,7 +9,7 @@ if several agents are queried.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import BoolArray, FloatArray, at_step
+from cmpg.arrays import BoolArray, FloatArray, IntArray, at_step
+from cmpg.cmdp.mixed_rows import MixedRows, RowLists
 from cmpg.deadline import check_time
 from cmpg.errors import UnsupportedError
-from cmpg.policy import JointPolicy, are_certain
+from cmpg.policy import CompactTable, JointPolicy, Stored, are_certain, split_table
 
 BLOCK = 1 << 19
 """Averages of more numbers than this are made for some states after the others, and no half is kept."""
@@ -204,66 +205,86 @@ def _average_axis(table: FloatArray, rows: FloatArray, axis: int) -> FloatArray:
     return mean.reshape(*mean.shape[:2], *before, *after)
 
 
-def average_rows(matrices: tuple[sp.csr_array, ...], policy: JointPolicy, *, keep: int) -> tuple[sp.csr_array, ...]:
-    """The same average for a sparse transition: matrices [S·ΠA, S] become [S·A_keep, S], one per step."""
-    if len(policy) == 1:
-        return matrices
-    _, states, own = policy.shapes[keep]
-    rows = np.arange(matrices[0].shape[0]).reshape(states, *(table.shape[2] for table in policy))
-    rows = np.moveaxis(rows, 1 + keep, 1).reshape(states, own, -1)
-    others = [table for agent, table in enumerate(policy) if agent != keep]
-    averaged = []
-    for step in range(len(others[0])):
-        check_time()
-        at, which, weights = _played([own[step] for own in others])  # the rest would leave zeros behind
-        averaged.append(_mixed_rows(at_step(matrices, step), rows[at, :, which], weights, at, states))
-    return tuple(averaged)
+def played_rows(policy: JointPolicy, *, keep: int | None = None) -> tuple[RowLists, ...]:
+    """Return which joint actions are played in each state, as rows of a sparse transition [S·ΠA, S], by step.
 
-
-def chain_of(
-    matrices: tuple[sp.csr_array, ...], tables: Sequence[FloatArray], policy: JointPolicy
-) -> tuple[tuple[sp.csr_array, ...], FloatArray]:
-    """Average a sparse transition and tables [H or 1, S, *A] over all that is played.
-
-    Returns
-    -------
-    The Markov chain of the policy, [S, S] for each step, and the averages: [tables, H, S].
+    Of the agent that is kept, action 0 is named: its others are so many rows further as its own axis is long.
     """
     steps, states, _ = policy.shapes[0]
-    flat = [table.reshape(len(table), states, -1) for table in tables]
-    means, chain, own_tables = np.empty((len(tables), steps, states)), [], tuple(policy)
+    strides = _strides([shape[2] for shape in policy.shapes])
+    others = [(_apart(table), strides[i]) for i, table in enumerate(policy.stored) if i != keep]
+    first = np.arange(states) * math.prod(shape[2] for shape in policy.shapes)
+    one_each, certain = np.arange(states + 1, dtype=np.int32), np.ones(states)
+    lists = []
     for step in range(steps):
         check_time()
-        at, which, weights = _played([own[step] for own in own_tables])
-        rows = at * flat[0].shape[2] + which
-        chain.append(_mixed_rows(at_step(matrices, step), rows[:, None], weights, at, states))
-        first = np.searchsorted(at, np.arange(states))
-        for mean, table in zip(means, flat, strict=True):
-            mean[step] = np.add.reduceat(weights * at_step(table, step).ravel()[rows], first)
-    return tuple(chain), means
+        rows = first.copy()
+        for own, stride in others:
+            rows += stride * own.actions[step].astype(np.int64)
+        mixed = [np.searchsorted(own.mixed, (step * states, (step + 1) * states)) for own, _ in others]
+        if all(begin == end for begin, end in mixed):
+            lists.append(RowLists(one_each, rows, certain))
+        else:
+            lists.append(_mixed_lists(step, first, rows, others, mixed))
+    return tuple(lists)
 
 
-def _played(tables: Sequence[FloatArray]) -> tuple[Any, Any, FloatArray]:
-    """Return what is played with positive probability by tables [S, A_i]: states, ascending, joint actions, weights."""
-    each = [np.nonzero(table) for table in tables]
-    if all(len(at) == len(table) for (at, _), table in zip(each, tables, strict=True)):  # no agent mixes
-        which = np.ravel_multi_index([own for _, own in each], [table.shape[1] for table in tables])
-        chosen = [table[at, own] for (at, own), table in zip(each, tables, strict=True)]
-        return each[0][0], which, np.asarray(np.multiply.reduce(chosen))
-    joint = _joint_rows([table[None] for table in tables])[0]
-    at, which = np.nonzero(joint)
-    return at, which, joint[at, which]
+def _strides(num_actions: Sequence[int]) -> list[int]:
+    """Return how many joint actions lie between an action of each agent and the next."""
+    return [math.prod(num_actions[agent + 1 :]) for agent in range(len(num_actions))]
 
 
-def _mixed_rows(matrix: sp.csr_array, rows: Any, weights: FloatArray, targets: Any, num_targets: int) -> sp.csr_array:
-    """Return Σ weights · matrix[rows] by target: rows [m, B] and weights [m] become [targets · B, S]."""
-    width = rows.shape[1]
-    if len(targets) == num_targets and (weights == 1).all():  # a selection: nothing is multiplied
-        return sp.csr_array(matrix[rows.ravel()])
-    into = targets[:, None] * width + np.arange(width)
-    shape = (num_targets * width, matrix.shape[0])
-    mixing = sp.csr_array((np.repeat(weights, width), (into.ravel(), rows.ravel())), shape=shape)
-    return sp.csr_array(mixing @ matrix)
+def _apart(table: Stored) -> CompactTable:
+    """Return a table of floats as actions and the rows that mix."""
+    return table if isinstance(table, CompactTable) else split_table(table, np.flatnonzero(~are_certain(table)))
+
+
+def _mixed_lists(
+    step: int, first: IntArray, rows: IntArray, others: Sequence[tuple[CompactTable, int]], mixed: Sequence[Any]
+) -> RowLists:
+    """Return the lists of a step, given the rows [S] where nobody mixes and which of each agent's mixed rows it has."""
+    states = len(first)
+    own_states = [own.mixed[begin:end] - step * states for (own, _), (begin, end) in zip(others, mixed, strict=True)]
+    at = np.unique(np.concatenate(own_states))
+    joint, places = np.ones((len(at), 1)), np.zeros(1, dtype=np.int64)
+    for (own, stride), states_of, (begin, end) in zip(others, own_states, mixed, strict=True):
+        each = np.zeros((len(at), own.num_actions))
+        each[np.arange(len(at)), own.actions[step, at]] = 1.0
+        each[np.searchsorted(at, states_of)] = own.rows[begin:end]
+        joint = (joint[:, :, None] * each[:, None, :]).reshape(len(at), -1)
+        places = (places[:, None] + stride * np.arange(own.num_actions)).ravel()
+    played = joint > 0  # the rest would leave zeros behind
+    played[~played.any(axis=1), 0] = True  # products that are too small for floats leave nothing: no list is empty
+    index, which = np.nonzero(played)
+    lengths = np.ones(states, dtype=np.int64)
+    lengths[at] = played.sum(axis=1)
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    among, listed, weights = np.repeat(lengths > 1, lengths), np.repeat(rows, lengths), np.ones(begins[-1])
+    among[begins[at]] = True  # of a state that mixes one entry may be left
+    listed[among], weights[among] = first[at[index]] + places[which], joint[index, which]
+    return RowLists(begins.astype(np.int32), listed, weights)
+
+
+def by_rows(table: FloatArray, lists: tuple[RowLists, ...], places: IntArray) -> FloatArray:
+    """Average a table [H or 1, S, *A] along lists of joint actions; return [H, S, A], of the places [A] in each row."""
+    flat = table.reshape(len(table), -1)
+    mean = np.empty((len(lists), table.shape[1], len(places)))
+    for step, each in enumerate(lists):
+        check_time()
+        mean[step] = each.average(at_step(flat, step), places)
+    return mean
+
+
+def sparse_average(
+    matrices: tuple[sp.csr_array, ...], policy: JointPolicy, *, keep: int
+) -> tuple[tuple[sp.csr_array, ...] | MixedRows, Callable[[FloatArray], FloatArray]]:
+    """Return a sparse transition [S·ΠA, S] averaged over every agent's action but one's, and how tables are."""
+    if len(policy) == 1:
+        return matrices, lambda table: table
+    actions = [shape[2] for shape in policy.shapes]
+    stride, lists = _strides(actions)[keep], played_rows(policy, keep=keep)
+    places = stride * np.arange(actions[keep])
+    return MixedRows(matrices, lists, actions[keep], stride), lambda table: by_rows(table, lists, places)
 
 
 def over_others(table: FloatArray, possible: Sequence[BoolArray], *, keep: int) -> tuple[Any, Any]:
@@ -312,7 +333,7 @@ def possible_moves(transition: Any, possible: Sequence[BoolArray], *, keep: int)
     counted = JointPolicy(tuple(each / each.sum(axis=2, keepdims=True) for each in possible))
     if isinstance(transition, tuple):
         ones = tuple(sp.csr_array(((m.data > 0).astype(np.float64), m.indices, m.indptr), m.shape) for m in transition)
-        return average_rows(ones, counted, keep=keep)
+        return list(sparse_average(ones, counted, keep=keep)[0])
     counts = average_over(np.asarray(transition > 0, dtype=np.float64), counted, keep=keep)
     return list(counts.reshape(len(counts), -1, counts.shape[-1]))
 

@@ -58,8 +58,11 @@ def planner_of(game: JointGame, objective: Objective | None) -> Planner | None:
     chooses = "a planner who chooses all actions"
     if objective is None:
         return Planner(game.joint_cmdp(), game.split, chooses, partial(marginals, game))
-    entries = game.transition[0].nnz if game.is_sparse else game.transition[0].size
-    if entries * game.num_steps > MAX_JOINT_ENTRIES:
+    if game.is_sparse:  # what its policies take, since the game itself has room
+        entries = game.num_steps * game.num_states * math.prod(game.num_actions)
+    else:
+        entries = game.num_steps * int(game.transition[0].size)
+    if entries > MAX_JOINT_ENTRIES:
         return None
     zero = 0.0
     try:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow, cost_rounding, evaluate
+from cmpg.cmdp.mixed_rows import MixedRows
 from cmpg.cmdp.model import CMDP, largest_sizes, mixed_size, run_depth, total_weight
 from cmpg.cmdp.support import Successors, forbidden_in
 from cmpg.games.game import binds_of, bound_cmdp
@@ -20,10 +21,11 @@ from cmpg.games.joint.averages import (
     BLOCK,
     Others,
     average_roundings,
-    average_rows,
-    chain_of,
+    by_rows,
     over_others,
+    played_rows,
     possible_moves,
+    sparse_average,
 )
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
@@ -121,11 +123,12 @@ class JointPosition:
     def _by_chain(self) -> tuple[FloatArray, FloatArray, float]:
         """V^{r_i} and V^{c_j}, [n + k], how far the latter can be from the true ones, and the relative rounding.
 
-        By the Markov chain of the policy, which has far fewer rows than a CMDP, and is not kept. It is a CMDP of one
-        action, whose costs are the rewards of agents 1, …, then c.
+        By the Markov chain of the policy: a CMDP of one action, whose costs are the rewards of agents 1, …, then c.
         """
         game = self.game
-        transition, tables = chain_of(game.transition, (*game.rewards, *game.costs), self.policy)
+        lists, alone = played_rows(self.policy), np.zeros(1, dtype=np.int64)
+        transition = MixedRows(game.transition, lists, 1, 0)
+        tables = np.stack([by_rows(table, lists, alone)[..., 0] for table in (*game.rewards, *game.costs)])
         chain = CMDP(
             transition=transition,
             reward=frozen(tables[0, ..., None]),
@@ -227,14 +230,17 @@ class JointPosition:
 
     def _induce(self, agent: int) -> CMDP:
         game = self.game
+        transition: Any
         if game.is_sparse:
-            transition: Any = average_rows(game.transition, self.policy, keep=agent)
+            transition, average = sparse_average(game.transition, self.policy, keep=agent)
+            reward, costs = average(game.rewards[agent]), [average(cost) for cost in game.costs]
         else:
             transition = frozen(self._shared_average("transition", game.transition, agent))
-        costs = [self._shared_average(f"cost {j}", cost, agent) for j, cost in enumerate(game.costs)]
+            reward = self._others.average(game.rewards[agent], keep=agent)
+            costs = [self._shared_average(f"cost {j}", cost, agent) for j, cost in enumerate(game.costs)]
         return CMDP(
             transition=transition,
-            reward=frozen(self._others.average(game.rewards[agent], keep=agent)),
+            reward=frozen(reward),
             costs=frozen(np.stack(costs) if costs else np.zeros((0, 1, game.num_states, game.num_actions[agent]))),
             thresholds=game.thresholds,
             initial=game.initial,
