@@ -51,7 +51,10 @@ def test_a_misspelt_option_of_a_scenario_names_the_nearest():
 
 
 def test_agents_is_one_name_in_python_on_the_command_line_and_on_the_page(tmp_path):
-    assert cmpg.scenarios.robots(agents=3).num_agents == cmpg.scenarios.robots(num_agents=3).num_agents == 3
+    built = (cmpg.scenarios.robots, cmpg.scenarios.scenario("robots").build)
+    assert {build(**{name: 3}).num_agents for build in built for name in ("agents", "num_agents")} == {3}
+    with pytest.raises(GameError, match=r"no option 'n_agents'; did you mean 'agents'\?"):
+        cmpg.scenarios.robots(n_agents=3)
     with pytest.raises(GameError, match="agents and num_agents, which are the same"):
         cmpg.scenarios.robots(agents=3, num_agents=3)
     assert command("solve", "spectrum", "--agents", "2", "--out", tmp_path / "run").code == 0

@@ -135,8 +135,8 @@ def _subject_of_run(folder: Path) -> Subject:
         )
         return ThresholdSubject.of(run.game, title=run.origin.name, drawing=run.drawing, first=run.result)
     hints, options = option_types(named.function), {}
-    for name, value in run.origin.options.items():
-        named.check_option(name)
+    for word, value in run.origin.options.items():
+        name = named.option(word)
         options[name] = value if value is None else converted(spoken(name), word_of(value), hints[name])
     return ScenarioSubject.of(Origin(named.name, options), first=run.result)
 

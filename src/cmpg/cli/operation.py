@@ -172,10 +172,9 @@ def _changed(origin: Origin, changes: list[str], game: Path | None, *, rebuild: 
     named, options = scenario(origin.name), dict(origin.options)
     for each in changes:
         name, found, word = each.partition("=")
-        option = name.strip().replace("-", "_")
         if not found:
             raise CMPGError(f"--change is {each!r}; an option and its value are required, such as sessions=now.csv.")
-        named.check_option(option)
+        option = named.option(name.strip().replace("-", "_"))
         options[option] = converted(spoken(option), word.strip(), option_types(named.function)[option])
     return named.build(**options)
 

@@ -122,7 +122,7 @@ def _asked(
     target: str, options: Mapping[str, Any], seed: str | None, epsilon: float, restarts: int
 ) -> tuple[str | Builder, dict[str, Any], float, int]:
     """Return the scenario, or what reads game files, the grid and the settings that a command line or a plan names."""
-    from cmpg.scenarios import SPOKEN, scenario
+    from cmpg.scenarios import scenario
     from cmpg.sweeps.game_files import game_file
     from cmpg.sweeps.grid import read_plan, values_of, word_of
 
@@ -130,18 +130,15 @@ def _asked(
     if target.endswith(PLAN):
         plan = read_plan(Path(target))
         target, epsilon, restarts = plan.scenario, plan.epsilon, plan.restarts
-        # A plan may use the words of the command line.
-        meant = {word: option for option, word in SPOKEN.items()}
-        words = {meant.get(name, name): value for name, value in plan.options.items()}
+        words = dict(plan.options)
         seed = str(words.pop("seed")) if isinstance(words.get("seed"), (str, int)) else seed
     elif Path(target).suffix or Path(target).is_dir():
         return game_file, _grid_of_files(Path(target), words, seed), epsilon, restarts
     named = scenario(target)
     types = option_types(named.function) | {"seed": int}
     grid: dict[str, Any] = {}
-    for name, value in words.items():
-        if name != "seed":
-            named.check_option(name)
+    for word, value in words.items():
+        name = word if word == "seed" else named.option(word)
         read = partial(_read_value, name, types[name])
         if isinstance(value, str):
             grid[name] = values_of(spoken(name), value, read)

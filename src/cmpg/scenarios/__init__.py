@@ -83,21 +83,46 @@ class Scenario:
         """The options of `build`, with their defaults."""
         return {name: each.default for name, each in inspect.signature(self.function).parameters.items()}
 
-    def check_option(self, name: str) -> None:
-        """Raise, with the nearest names, unless `build` has this option."""
+    def option(self, word: str) -> str:
+        """Return what `build` calls an option, by either of its names; raise, with the nearest, if there is none.
+
+        Examples
+        --------
+        >>> scenario("robots").option("agents"), scenario("robots").option("horizon")
+        ('num_agents', 'horizon')
+        """
+        name = next((each for each, spoken in SPOKEN.items() if spoken == word and each in self.options), word)
         if name not in self.options:
-            raise GameError(f"{self.name} has no option {name!r}; {_advice(name, list(self.options))}")
+            known = [SPOKEN.get(each, each) for each in self.options]
+            raise GameError(f"{self.name} has no option {name!r}; {_advice(name, known)}")
+        return name
 
     def build(self, **options: Any) -> Game:
-        """Return the game; an option that it does not know is an error."""
-        for name in options:
-            self.check_option(name)
+        """Return the game; an option that it does not know is an error with the nearest name."""
+        given = self._meant(options)
         if self.plugin is None:
-            return self.function(**options)
-        game: Game = self.plugin.guarded("cannot be built", self.function, **options)
+            return self.function(**given)
+        game: Game = self.plugin.guarded("cannot be built", self.function, **given)
         if not hasattr(type(game), "policy_shapes"):
             raise self.plugin.error(f"returned a {type(game).__name__}, which is not a game")
         return game
+
+    def _meant(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options by the names that `function` has for them."""
+        given: dict[str, Any] = {}
+        for word, value in options.items():
+            name = self.option(word)
+            if name in given:
+                raise GameError(f"{self.name} is given {SPOKEN[name]} and {name}, which are the same.")
+            given[name] = value
+        number = given.get("num_agents")
+        if number is not None and (isinstance(number, bool) or not isinstance(number, numbers.Integral)):
+            raise GameError(f"agents is {number!r}; the number of agents is required. Names are in `game.names`.")
+        return given
+
+
+SPOKEN = {"num_agents": "agents"}
+"""Options that have a shorter name on the command line, on pages and in messages; Python takes both."""
 
 
 _ALL = (
@@ -149,25 +174,12 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-SPOKEN = {"num_agents": "agents"}
-"""Options that have a shorter name on the command line and on pages; Python takes both."""
-
-
 def _with_advice(named: Scenario) -> Callable[..., Game]:
     """Return what builds a game; an option that it does not have is an error with the nearest name."""
-    function, meant = named.function, {word: option for option, word in SPOKEN.items()}
 
-    @functools.wraps(function)
+    @functools.wraps(named.function)
     def build(**options: Any) -> Game:
-        given = {meant.get(name, name) if name not in named.options else name: value for name, value in options.items()}
-        for name in given:
-            named.check_option(name)
-        if len(given) < len(options):
-            raise GameError(f"{named.name} is given {', '.join(meant)} and {', '.join(SPOKEN)}, which are the same.")
-        number = given.get("num_agents")
-        if number is not None and (isinstance(number, bool) or not isinstance(number, numbers.Integral)):
-            raise GameError(f"agents is {number!r}; the number of agents is required. Names are in `game.names`.")
-        return function(**given)
+        return named.build(**options)
 
     return build
 

@@ -284,7 +284,10 @@ class JointGame:
         return replace(self, transition=dense, rationals=self.rationals or {}, trusted=True)
 
     @classmethod
-    @explains_keywords(agents="num_actions has one entry per agent, and agent_names are their names.")
+    @explains_keywords(
+        agents="num_actions has one entry per agent, and agent_names are their names.",
+        num_agents="num_actions has one entry per agent.",
+    )
     def from_function(
         cls,
         step: StepFunction,
