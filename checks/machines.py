@@ -2,7 +2,8 @@
 
     python -m checks machines              all ten runs; those that this commit has had already are not repeated
     python -m checks machines --only 3.12  the runs whose names contain this text
-    python -m checks machines --at-once 3  three at a time: each has the load of the two others beside it
+    python -m checks machines --at-once 3  three at a time: each has the load of the two others beside it, and those that
+                                           run beside busy loops share them
     python -m checks machines --list
 
 Logs and outcomes are in build/machines. The order of the tests is random in every run, and part of the outcome, so
@@ -76,7 +77,7 @@ def run(machine: Machine, python: str, commit: str) -> dict[str, object]:
     log = FOLDER / f"{machine.name.replace(', ', '-').replace(' ', '-')}.log"
     core = ["taskset", "-c", "0"] if machine.one_core else []
     environment = {name: value for name, value in os.environ.items() if name not in INHERITED}
-    with tempfile.TemporaryDirectory() as scratch, busy_loops(BUSY_LOOPS if machine.busy else 0):
+    with tempfile.TemporaryDirectory() as scratch:
         clone = Path(scratch) / "cmpg"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
         subprocess.run(["git", "checkout", "--quiet", commit], cwd=clone, check=True)
@@ -128,11 +129,12 @@ def main(argv: list[str]) -> int:
         print(f"{machine.name} …", flush=True)
         return run(machine, available[machine.python], commit)
 
-    left = [machine for machine in chosen if machine.name not in known]
-    with ThreadPoolExecutor(given.at_once) as pool:
-        for ended in as_completed([pool.submit(begun, machine) for machine in left]):
-            outcome = records.keep(ended.result())
-            known[outcome["machine"]] = outcome
+    for busy in (False, True):
+        left = [machine for machine in chosen if machine.name not in known and machine.busy is busy]
+        with busy_loops(BUSY_LOOPS if left and busy else 0), ThreadPoolExecutor(given.at_once) as pool:
+            for ended in as_completed([pool.submit(begun, machine) for machine in left]):
+                outcome = records.keep(ended.result())
+                known[outcome["machine"]] = outcome
     for machine in chosen:
         each = known[machine.name]
         print(f"{machine.name:36} {'green' if each['passed'] else 'RED':6} {each['outcome']} (--order {each['order']})")

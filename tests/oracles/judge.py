@@ -654,11 +654,7 @@ class LocalJudge:
                 # Agents move independently: the axis of a state becomes that of a pair, one agent after the other.
                 moves = [self._moves(i, step, s, a) for s, a in product(range(states), range(actions))]
                 ahead = np.tensordot(ahead, _full(moves, states), axes=(0, 1))
-            pairs = [(states * actions) for states, actions in shapes]
-            paid = np.empty(pairs, dtype=object)
-            for joint in product(*map(range, pairs)):
-                split = [divmod(pair, actions) for pair, (_, actions) in zip(joint, shapes, strict=True)]
-                paid[joint] = self._paid(step, split, charged)
+            paid = self._paid(step, shapes, charged)
             chosen = (ahead + paid).reshape([size for shape in shapes for size in shape])
             values = np.asarray(chosen.min(axis=tuple(range(1, 2 * len(shapes), 2))), dtype=object)
         for each in agents:
@@ -680,14 +676,23 @@ class LocalJudge:
             total -= planned(worth, row(own["initial"]))
         return total
 
-    def _paid(self, step: int, pairs: Sequence[tuple[int, int]], charged: list[Fraction]) -> Fraction:
-        """What agents in states that take actions pay at a step."""
-        total = ZERO
-        for j, price in enumerate(charged):
-            total += price * sum((self._private(i, j)(step, s, a) for i, (s, a) in enumerate(pairs)), ZERO)
+    def _paid(self, step: int, shapes: Sequence[tuple[int, int]], charged: list[Fraction]) -> np.ndarray:
+        """What agents pay together at a step, by the pair of state and action that each of them is in."""
+        pairs = [list(product(range(states), range(actions))) for states, actions in shapes]
+
+        def axis(i: int, each: list[Any], kind: Any) -> np.ndarray:
+            return np.array(each, dtype=kind).reshape([-1 if at == i else 1 for at in range(len(shapes))])
+
+        total = np.full([len(each) for each in pairs], ZERO, dtype=object)
+        for j, price in ((j, price) for j, price in enumerate(charged) if price):
+            for i, own in enumerate(pairs):
+                total = total + axis(i, [price * self._private(i, j)(step, s, a) for s, a in own], object)
             for place in range(self._resources):
-                load = sum(self._uses(i, step, s, a, place) for i, (s, a) in enumerate(pairs))
-                total += price * self._load_cost(j, step, place, load)
+                loads = [
+                    axis(i, [self._uses(i, step, s, a, place) for s, a in own], int) for i, own in enumerate(pairs)
+                ]
+                by_load = [price * self._load_cost(j, step, place, load) for load in range(len(shapes) + 1)]
+                total = total + np.array(by_load, dtype=object)[sum(loads)]
         return total
 
     @property
