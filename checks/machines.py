@@ -2,8 +2,7 @@
 
     python -m checks machines              all ten runs; those that this commit has had already are not repeated
     python -m checks machines --only 3.12  the runs whose names contain this text
-    python -m checks machines --at-once 3  three at a time: each has the load of the two others beside it, and those that
-                                           run beside busy loops share them
+    python -m checks machines --at-once 3  three at a time: each has the load of the others, and busy loops are shared
     python -m checks machines --list
 
 Logs and outcomes are in build/machines. The order of the tests is random in every run, and part of the outcome, so
@@ -26,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from checks import BUILD, ROOT, evidence
+from checks import BUILD, DATA, ROOT, evidence
 from checks.environments import pythons
 from checks.records import Records
 
@@ -81,6 +80,9 @@ def run(machine: Machine, python: str, commit: str) -> dict[str, object]:
         clone = Path(scratch) / "cmpg"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
         subprocess.run(["git", "checkout", "--quiet", commit], cwd=clone, check=True)
+        if DATA.is_dir():  # the public files, where the tests of a clone look for them
+            (clone.parent / "shared").mkdir()
+            (clone.parent / "shared" / "data").symlink_to(DATA)
         began = time.monotonic()
         with log.open("w") as output:
             words = [*core, "make", "test", f"PYTHON={python}"]
