@@ -322,6 +322,8 @@ class Case:
             return ["is called infeasible, and this policy meets every threshold"], "INFEASIBLE"
         judged = self.claim.judged
         least = judged.least_cost(self.claim.weights)
+        if least is None:
+            return [], "not judged"
         limit = sum(
             (Fraction(w) * most for w, most in zip(self.claim.weights.tolist(), judged.thresholds, strict=True)),
             Fraction(0),

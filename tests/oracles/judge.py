@@ -38,6 +38,9 @@ Policy = Sequence[Any]
 Loads = Callable[[int, int], "Law"]  # by step and resource
 ZERO, ONE = Fraction(0), Fraction(1)
 
+MAX_JOINT_PAIRS = 300_000
+"""Joint states with joint actions that `LocalJudge.least_cost` enumerates at a step, in half a minute."""
+
 
 def judge(game: Game) -> JointJudge | LocalJudge:
     """Return the judge of one game."""
@@ -640,13 +643,15 @@ class LocalJudge:
         moves = partial(self._moves, agent)
         return Chosen(self.game["horizon"], None, states, actions, cache(worth), moves)
 
-    def least_cost(self, weights: Any) -> Fraction:
-        """What one planner who sees and chooses everything pays at least."""
+    def least_cost(self, weights: Any) -> Fraction | None:
+        """What one planner who sees and chooses everything pays at least; None if that is too much to enumerate."""
         charged = [Fraction(weight) for weight in np.asarray(weights).tolist()]
         agents = self.game["agents"]
         if not any(np.asarray(each["uses"]).any() for each in agents):
             return self._least_apart(charged)
         shapes = [np.asarray(each["reward"]).shape[1:] for each in agents]
+        if prod(states * actions for states, actions in shapes) > MAX_JOINT_PAIRS:
+            return None
         values = np.full([states for states, _ in shapes], ZERO, dtype=object)
         for step in reversed(range(self.game["horizon"])):
             ahead = values

@@ -244,9 +244,9 @@ def _set_thresholds(game: Game, budget: str, numbers: Numbers) -> bool | None:
         return True
     rng, judged = numbers.rng, judge(game)
     spent = judged.costs(numbers.policy(shapes_of(game)))
-    if budget == "impossible":
-        weight = np.eye(count)[int(rng.integers(count))]
-        least = judged.least_cost(weight)
+    weight = np.eye(count)[int(rng.integers(count))] if budget == "impossible" else None
+    least = None if weight is None else judged.least_cost(weight)
+    if least is not None:
         limits = np.array([_above(cost) for cost in spent])
         below = least - abs(least) * Fraction(float(10.0 ** -rng.integers(1, 13))) - Fraction(1, 2**60)
         limits[weight > 0] = -_above(-below)

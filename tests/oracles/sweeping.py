@@ -137,7 +137,7 @@ def findings(drawn: Drawn, result: Result) -> list[str]:
             return [*wrong, "says infeasible without a proof"]
         weights = result.proof.multipliers
         least, limit = judged.least_cost(weights), _weighted(weights, judged.thresholds)
-        if min(weights) < 0 or least <= limit:
+        if min(weights) < 0 or (least is not None and least <= limit):
             wrong.append(f"says infeasible, but some policy spends {float(least)!r} of {float(limit)!r}")
     if result.incumbent is None:
         return wrong
