@@ -552,7 +552,15 @@ def _slot_tables(
                     rows[key] = rows.get(key, 0.0) + probability * share
         if energy[s]:
             charging.append(2 * s + CHARGE)
-    places, chances = np.array(list(rows)), np.array(list(rows.values()))
-    transition = sp.csr_array((chances, (places[:, 0], places[:, 1])), shape=(2 * len(index), len(index)))
-    used = (np.ones(len(charging) * len(resources)), (np.repeat(charging, len(resources)), resources * len(charging)))
-    return transition, sp.csr_array(used, shape=(2 * len(index), num_resources)), energy
+    order = sorted(rows)
+    chances, (pairs, targets) = np.array([rows[place] for place in order]), np.array(order).T
+    transition = _by_rows(chances, pairs, targets, (2 * len(index), len(index)))
+    users, links = np.repeat(charging, len(resources)), np.tile(np.sort(resources), len(charging))
+    return transition, _by_rows(np.ones(len(users)), users, links, (2 * len(index), num_resources)), energy
+
+
+def _by_rows(entries: FloatArray, rows: Any, columns: Any, shape: tuple[int, int]) -> sp.csr_array:
+    """Return a matrix of entries that are sorted by row and column; read-only, so that a game takes it as it is."""
+    counts = np.bincount(rows.astype(np.int64), minlength=shape[0])
+    starts, columns = (frozen(np.asarray(each, dtype=np.int32)) for each in (np.append(0, np.cumsum(counts)), columns))
+    return sp.csr_array((frozen(entries), columns, starts), shape=shape)

@@ -139,13 +139,12 @@ class LocalAgent:
         """Return which resources the agent can use at each step, by any policy: [H, E]."""
         able = np.zeros((horizon, self.uses[0].shape[1]), dtype=bool)
         present = self.initial > 0
-        stationary = len(self.uses) == len(self._flows) == 1
-        by_resource = [matrix.T for matrix in self.uses]
+        stationary = len(self.uses) == len(self.transition) == 1
         for step in range(horizon):
             check_time()
-            pairs = np.repeat(present, self.num_actions).astype(np.float64)
-            able[step] = at_step(by_resource, step) @ pairs > 0
-            later = at_step(self._flows, step) @ pairs > 0
+            pairs = np.repeat(present, self.num_actions)
+            able[step] = entered(at_step(self.uses, step), pairs)
+            later = entered(at_step(self.transition, step), pairs)
             if stationary and np.array_equal(later, present):  # and so on for ever
                 able[step:] = able[step]
                 break
@@ -218,6 +217,13 @@ class LocalAgent:
 def distinct(matrices: Sequence[Any]) -> list[Any]:
     """Return each matrix of a sequence once; several steps may share one."""
     return list({id(matrix): matrix for matrix in matrices}.values())
+
+
+def entered(matrix: sp.csr_array, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return in which columns some of the rows, a mask, have an entry."""
+    found = np.zeros(matrix.shape[1], dtype=bool)
+    found[matrix.indices[np.repeat(rows, matrix.indptr[1:] - matrix.indptr[:-1]) & (matrix.data > 0)]] = True
+    return found
 
 
 class MatrixFacts:
