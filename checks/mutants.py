@@ -56,6 +56,7 @@ class Target:
 
 
 FORMULAS = "tests/test_learning/test_formulas.py"
+LOCAL_CUT = "tests/test_learning/test_local_truncation.py"
 
 TARGETS = (
     Target(
@@ -178,7 +179,18 @@ TARGETS = (
         ),
     ),
     Target("local model", "cmpg/learning/local/model.py", (FORMULAS, "tests/test_learning/test_local_learning.py")),
-    Target("truncation", "cmpg/learning/truncation.py", (FORMULAS, "tests/test_learning/test_truncation.py")),
+    Target(
+        "truncation",
+        "cmpg/learning/truncation.py",
+        (
+            FORMULAS,
+            "tests/test_learning/test_truncation.py",
+            f"{LOCAL_CUT}::test_the_first_steps_and_what_follows_them_are_their_formulas",
+            f"{LOCAL_CUT}::test_the_number_of_steps_is_the_least_that_its_shares_allow",
+            f"{LOCAL_CUT}::test_the_finite_form_has_the_steps_that_are_not_lost_in_rounding",
+            f"{LOCAL_CUT}::test_what_cannot_be_cut_off_is_refused",
+        ),
+    ),
     Target("a priori bounds", "cmpg/learning/bounds.py", (FORMULAS, "tests/test_learning/test_bounds.py")),
     Target("Algorithm 3", "cmpg/paper/algorithm_3.py", ("tests/test_paper/test_algorithm_3.py",)),
     Target("Algorithm 4", "cmpg/paper/algorithm_4.py", ("tests/test_paper/test_algorithm_4.py",)),

@@ -4,6 +4,7 @@ from math import ceil, comb, log, sqrt
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betaln
@@ -24,6 +25,7 @@ from cmpg.learning.confidence import (
     check_accuracy,
     empirical_cmdp,
     estimate,
+    fixed_bets,
     hoeffding_count,
     hoeffding_radius,
     l1_radius,
@@ -232,6 +234,21 @@ def test_ends_that_an_inversion_puts_astray_are_moved_out():
             assert np.all(bound >= end.ravel() - 1e-16 if upper else bound <= end.ravel() + 1e-16)
 
 
+@pytest.mark.parametrize("factor", [0.5, 0.9, 1.1, 2.0])
+def test_every_end_passes_the_test_of_its_tail_whatever_an_inversion_says(monkeypatch, factor):
+    """Ends that are nearer to the frequency than those of Clopper and Pearson are never returned."""
+    hits, trials = np.array([1, 7, 30, 49]), np.full(4, 50)
+    right = binomial_interval(hits, trials, delta=0.02)
+    for name in ("betaincinv", "betainccinv"):
+        invert = getattr(scipy.special, name)
+        monkeypatch.setattr(scipy.special, name, lambda *of, invert=invert: np.clip(factor * invert(*of), 0, 1))
+    low, high = binomial_interval(hits, trials, delta=0.02)
+    assert np.all(low <= right[0] + 1e-9)
+    assert np.all(high >= right[1] - 1e-9)
+    assert np.all(binom.sf(hits - 1, trials, low) <= 0.01 * (1 + 2e-6))
+    assert np.all(binom.cdf(hits, trials, high) <= 0.01 * (1 + 2e-6))
+
+
 @pytest.mark.parametrize("delta", [0.2, 1e-3])
 def test_chernoffs_interval_contains_that_of_clopper_and_pearson(delta):
     hits = np.arange(41.0)
@@ -325,6 +342,27 @@ def test_what_is_as_large_as_it_can_be_has_no_lower_ceiling():
     assert found.tolist() == [1.0, 1.0]
     rows = mean_ceiling(np.array([[0.0], [0.0]]), np.array([[100], [100]]), most=np.array([1.0, 2.0]), delta=0.1)
     assert rows[1] == pytest.approx(2 * rows[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("number", [20, 1000, 10**5])
+@pytest.mark.parametrize("delta", [0.1, 1e-6])
+@pytest.mark.parametrize(
+    ("values", "law"),
+    [([0, 1], [0.5, 0.5]), ([0, 1], [0.1, 0.9]), ([0, 1], [0.99, 0.01]), ([0.49, 0.51], [0.3, 0.7])],
+)
+def test_a_ceiling_is_that_of_the_best_of_its_bets_or_hardly_more(number, delta, values, law):
+    """Lemma 1: u = min_k inf {q : W_k(q) ≥ K/δ}, found by bisection for each of the K bets."""
+    seen, often = np.array(values, dtype=float), np.round(number * np.array(law)).astype(int)
+    bets, mean = fixed_bets(number, delta), seen @ often / number
+    low, high = np.full(len(bets), mean), np.full(len(bets), 1.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        factors = 1 + bets[:, None] * (middle[:, None] - seen) / np.maximum(1 - middle, 1e-300)[:, None]
+        reached = np.log(factors) @ often >= np.log(len(bets) / delta)
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    found = float(mean_ceiling(seen, often, most=1.0, delta=delta))
+    assert high.min() - mean <= (found - mean) * (1 + 1e-6)
+    assert found - mean <= 1.1 * (high.min() - mean)
 
 
 def test_boxes_divide_delta_among_what_is_uncertain():

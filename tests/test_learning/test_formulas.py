@@ -8,8 +8,10 @@ import pytest
 
 import cmpg
 from cmpg.cmdp.evaluation import action_values
+from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.errors import BudgetError, CMPGError, GameError, InfeasibleError, SimulatorError
 from cmpg.games.joint.game import JointGame
+from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.learning import bounds as theory
 from cmpg.learning.confidence import binomial_interval, empirical_cmdp, fixed_bets, mean_ceiling
 from cmpg.learning.local.model import (
@@ -18,7 +20,7 @@ from cmpg.learning.local.model import (
     monotone_parts,
     usage_ends,
 )
-from cmpg.learning.local.simulator import LocalSimulator
+from cmpg.learning.local.simulator import LocalSamples, LocalSimulator
 from cmpg.learning.optimism import Draws, Measurement, MultiplierGrid, Optimism
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import (
@@ -401,6 +403,9 @@ def test_a_cut_game_is_weighed_and_shifted():
     assert cut.reward_tails == pytest.approx(0.8**3 * 5.0 * np.ptp(true.rewards.reshape(2, -1), axis=1))
     assert cut.cost_tails == pytest.approx(0.8**3 * 5.0 * np.ptp(true.costs.reshape(2, -1), axis=1))
     assert (finite.horizon, finite.discount, cut.horizon) == (3, None, 3)
+    at_once = cut_off(replace(true, discount=0.0), 3)[0]
+    assert at_once.costs[:, 0] == pytest.approx(true.costs[:, 0] - least[1].reshape(2, 1, 1, 1))
+    assert not at_once.costs[:, 1:].any()
     plain, same = cut_off(true, 3, shifted=False)
     assert plain.rewards[0, 2] == pytest.approx(0.64 * true.rewards[0, 0])
     assert plain.thresholds.tolist() == [3.0, 2.0]
@@ -413,6 +418,7 @@ def test_a_cut_game_is_weighed_and_shifted():
 
 def test_a_cut_counting_game_is_weighed_and_shifted_alike():
     true = counting_congestion_game(num_agents=2)
+    true = replace(true, costs=true.costs + 0.25)
     endless = replace(true, horizon=None, discount=0.5)
     finite, cut = cut_off(endless, 2)
     rewards = [
@@ -429,7 +435,7 @@ def test_a_cut_counting_game_is_weighed_and_shifted_alike():
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0, 1e9])
-@pytest.mark.parametrize("left", [(4.0, 5.0), (0.5, -0.5)])
+@pytest.mark.parametrize("left", [(4.0, 5.0), (0.5, -0.5), (1e3, -0.5)])
 def test_the_number_of_steps_is_the_least_that_its_shares_allow(epsilon, left):
     """Thresholds leave so much above the least costs; where that is nothing, the range of the cost counts."""
     true = discounted()
@@ -451,6 +457,22 @@ def test_the_number_of_steps_is_the_least_that_its_shares_allow(epsilon, left):
     assert steps_for(replace(true, discount=0.0), epsilon) == 1
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
+def test_where_the_least_cost_is_the_threshold_the_range_of_the_cost_counts(epsilon):
+    true = discounted()
+    true = replace(true, costs=true.costs - true.costs.min(axis=(1, 2, 3, 4), keepdims=True), thresholds=[1e3, 0.0])
+    rate = 5.0 * max(np.ptp(reward) for reward in true.rewards) / epsilon
+    assert steps_for(true, epsilon) == math.ceil(math.log(16 * max(rate, 1)) / math.log(1.25))
+
+
+def test_what_costs_the_same_everywhere_asks_for_no_steps():
+    """Nothing is left above the least cost, and nothing can follow: 0/0 is not computed."""
+    true = discounted()
+    same = replace(true, costs=np.ones_like(true.costs), thresholds=[5.0, 5.0])
+    with np.errstate(all="raise"):
+        assert steps_for(same, 0.5) == steps_for(replace(true, costs=true.costs[:0], thresholds=[]), 0.5)
+
+
 def test_what_is_left_after_many_steps_is_lost_in_rounding():
     true = discounted()
     steps = steps_until_rounding(true)
@@ -458,9 +480,11 @@ def test_what_is_left_after_many_steps_is_lost_in_rounding():
     assert finite_form(true).horizon == steps
     assert finite_form(game()).horizon == 3
     assert steps_until_rounding(replace(true, discount=0.0)) == 1
-    short = JointPolicy((np.array([[[1.0, 0.0]], [[0.25, 0.75]]]),))
-    assert prolonged(short, 4)[0].tolist() == [[[1.0, 0.0]], [[0.25, 0.75]], [[0.25, 0.75]], [[0.25, 0.75]]]
-    assert prolonged(short, 1)[0].tolist() == [[[1.0, 0.0]]]
+    assert finite_form(true).thresholds.tolist() == true.thresholds.tolist()
+    first, last = [[1.0, 0.0, 0.0]], [[0.25, 0.75, 0.0]]
+    short = JointPolicy((np.array([first, last]),))
+    assert prolonged(short, 4)[0].tolist() == [first, last, last, last]
+    assert prolonged(short, 1)[0].tolist() == [first]
     known = GameSimulator(true, rng=np.random.default_rng(0), horizon=3).known
     assert cut_settings(known) == {"cut_off_after": 3, "lost_by_it": float(known.cut.reward_tails.max())}
     assert cut_settings(simulator().known) == {}
@@ -487,26 +511,96 @@ def local_model(count=200, seed=0, **options):
     return LocalModel.of(simulator.known, simulator.draw_all(count=count), delta=0.1, interval=binomial_interval)
 
 
-def test_ends_of_usages_follow_lemma_3():
-    model = local_model()
-    member, kernel = model.known.frame.agents[0], model.kernels[0]
-    table = model.game.random_policy(rng=np.random.default_rng(3))[0]
-    ends = usage_ends(member, kernel, table)
-    low = high = np.asarray(member.initial)
-    for h in range(len(table)):
-        uses = np.asarray(member.uses[0 if len(member.uses) == 1 else h].toarray()).reshape(*table.shape[1:], -1)
-        x = np.einsum("sa,sae->se", table[h], uses)
-        most = np.minimum(high @ x, 1 - low @ (1 - x))
-        least = np.maximum(low @ x, 1 - high @ (1 - x))
-        assert np.all(ends.most[h] <= np.clip(high @ x, 0, 1) + 1e-12)
-        assert np.all(ends.least[h] >= np.clip(low @ x, 0, 1) - 1e-12)
-        assert ends.most[h] == pytest.approx(np.clip(most, 0, 1), abs=1e-12)
-        assert ends.least[h] == pytest.approx(np.clip(least, 0, 1), abs=1e-12)
-        step = 0 if len(kernel.mean) == 1 else min(h, len(kernel.mean) - 1)
-        up = np.einsum("s,sa,sat->t", high, table[h], kernel.upper[step])
-        down = np.einsum("s,sa,sat->t", low, table[h], kernel.lower[step])
-        high = np.array([min(up[t], 1 - (down.sum() - down[t])) for t in range(len(up))])
-        low = np.array([max(down[t], 1 - (up.sum() - up[t])) for t in range(len(up))])
+def local_game(seed, *, delay=None, load_costs=None, steps=3, certain=False):
+    """Two kinds of three agents; kernels and uses that change with the step, or not; private costs of some agents."""
+    rng = np.random.default_rng(seed)
+
+    def kernel():
+        rows = rng.dirichlet(np.ones(3), size=(steps, 3, 2))
+        return np.eye(3)[rows.argmax(axis=-1)] if certain else rows
+
+    kernels, uses = (kernel(), kernel()), rng.integers(0, 2, size=(steps, 3, 2, 4)).astype(float)
+    agents = [
+        LocalAgent(
+            transition=kernels[i % 2],
+            reward=rng.normal(size=(3, 3, 2)),
+            uses=uses,
+            initial=rng.dirichlet(np.ones(3)),
+            costs=None if i == 0 else rng.normal(size=(2, 3, 3, 2)),
+        )
+        for i in range(3)
+    ]
+    return LocalGame(
+        agents=agents,
+        delay=rng.normal(size=(3, 4, 4)) if delay is None else np.broadcast_to(delay, (1, 4, 4)),
+        load_costs=rng.normal(size=(2, 3, 4, 4)) if load_costs is None else np.broadcast_to(load_costs, (2, 1, 4, 4)),
+        thresholds=[2.0, 3.0],
+        horizon=3,
+    )
+
+
+@pytest.mark.parametrize("count", [30, 1000, 10**6])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_ends_of_usages_follow_lemma_3(count, steps):
+    true = local_game(steps, steps=steps)
+    simulator = LocalSimulator(true, rng=np.random.default_rng(0))
+    model = LocalModel.of(simulator.known, simulator.draw_all(count=count), delta=0.1, interval=binomial_interval)
+    second = 0  # how often laws that sum to one tighten an end
+    for agent, table in enumerate(true.random_policy(rng=np.random.default_rng(3))):
+        member, kernel = true.agents[agent], model.kernels[simulator.known.kinds[agent]]
+        ends = usage_ends(member, kernel, table)
+        low = high = np.asarray(member.initial)
+        for h in range(3):
+            uses = np.asarray(member.uses[min(h, steps - 1)].toarray()).reshape(3, 2, 4)
+            x = np.einsum("sa,sae->se", table[h], uses)
+            assert ends.most[h] == pytest.approx(np.minimum(high @ x, 1 - low @ (1 - x)), abs=1e-12)
+            assert ends.least[h] == pytest.approx(np.maximum(low @ x, 1 - high @ (1 - x)), abs=1e-12)
+            second += (1 - low @ (1 - x) < high @ x - 1e-9).sum() + (1 - high @ (1 - x) > low @ x + 1e-9).sum()
+            step = min(h, steps - 1)
+            up = np.einsum("s,sa,sat->t", high, table[h], kernel.upper[step])
+            down = np.einsum("s,sa,sat->t", low, table[h], kernel.lower[step])
+            high = np.array([min(up[t], 1 - (down.sum() - down[t])) for t in range(3)])
+            low = np.array([max(down[t], 1 - (up.sum() - up[t])) for t in range(3)])
+        assert np.all((ends.least >= 0) & (ends.most <= 1))
+    assert second > 0
+
+
+LEVELS = np.arange(4.0)
+
+
+@pytest.mark.parametrize(
+    ("delay", "load_costs"),
+    [
+        (None, None),
+        (LEVELS, LEVELS**2),  # rising delays, convex costs: nothing falls
+        (-LEVELS, LEVELS**2),  # only delays fall
+        (np.array([0.0, 0.0, -1.0, -1.0]), 0.0 * LEVELS),
+        (LEVELS, np.sqrt(LEVELS)),  # only costs are concave
+        (0.0 * LEVELS, -(LEVELS**2)),
+    ],
+)
+def test_a_model_that_is_certain_is_the_game(delay, load_costs):
+    """Where kernels leave no choice and supports are known, all ends coincide with the truth."""
+    for seed in range(3):
+        true = local_game(seed, delay=delay, load_costs=load_costs, certain=True, steps=1 + 2 * (seed % 2))
+        played = true.random_policy(rng=np.random.default_rng(seed))
+        true = true.with_thresholds(true.at(played).costs + 0.3)
+        simulator = LocalSimulator(true, rng=np.random.default_rng(0), reveal_support=True)
+        model = LocalModel.of(simulator.known, simulator.draw_all(count=1), delta=0.1, interval=binomial_interval)
+        for agent in model.game.agents:
+            assert sum(step.sum() for step in agent.transition) == pytest.approx(6 * len(agent.transition))
+        position, here = true.at(played), model.at(played)
+        assert here.cost_ceilings == pytest.approx(position.costs, abs=1e-9)
+        assert here.cost_floors == pytest.approx(position.costs, abs=1e-9)
+        assert here.gap == pytest.approx(certify_with_best_responses(true, played).epsilon, abs=1e-6)
+        for agent in range(3):
+            view, cmdp = here.view(agent), position.induced_cmdp(agent)
+            assert view.belief.worst_reward == pytest.approx(np.broadcast_to(cmdp.reward, (3, 3, 2)), abs=1e-9)
+            assert view.belief.worst_costs == pytest.approx(np.broadcast_to(cmdp.costs, (2, 3, 3, 2)), abs=1e-9)
+            assert view.belief.optimistic.nominal.reward == pytest.approx(view.belief.worst_reward, abs=1e-9)
+            assert view.belief.optimistic.nominal.costs == pytest.approx(view.belief.worst_costs, abs=1e-9)
+            assert view.spent.least == pytest.approx(view.spent.most, abs=1e-9)
+            assert true.thresholds - view.spent.most == pytest.approx(cmdp.thresholds, abs=1e-9)
 
 
 def test_what_one_agent_faces_is_in_the_middle_of_its_ends():
@@ -536,6 +630,46 @@ def test_rows_without_a_sample_are_uniform_over_what_is_possible():
     assert model.kernels[0].mean[0] == pytest.approx(drawn.transitions[0][0] / 3)
 
 
+def test_a_row_that_can_lead_to_one_state_is_known_without_a_sample():
+    agent = LocalAgent(
+        transition=np.eye(2)[[[1, 0], [1, 1]]][None], reward=np.zeros((1, 2, 2)), uses=np.ones((1, 2, 2, 1)),
+        initial=[1.0, 0.0],
+    )  # fmt: skip
+    true = LocalGame(
+        agents=(agent, agent), delay=[[[0, 0, 1]]], load_costs=[[[[0, 0, 1]]]], thresholds=[3.0], horizon=3
+    )
+    simulator = LocalSimulator(true, rng=np.random.default_rng(0), reveal_support=True)
+    nothing = LocalSamples(tuple(np.zeros(shape, dtype=int) for shape in simulator.known.shapes))
+    kernel = LocalModel.of(simulator.known, nothing, delta=0.1, interval=binomial_interval).kernels[0]
+    for table in (kernel.mean, kernel.lower, kernel.upper):
+        assert table[0].tolist() == np.eye(2)[[[1, 0], [1, 1]]].tolist()
+
+
+def test_what_some_agents_spend_by_themselves_is_in_what_the_others_see():
+    rng = np.random.default_rng(5)
+    kernel, uses = rng.dirichlet(np.ones(2), size=(1, 2, 2)), np.ones((1, 2, 2, 1))
+    plain = {"transition": kernel, "reward": np.zeros((1, 2, 2)), "uses": uses, "initial": [0.5, 0.5]}
+    spender = LocalAgent(**plain, costs=1 + rng.random((1, 3, 2, 2)))
+    true = LocalGame(
+        agents=(LocalAgent(**plain), spender, LocalAgent(**plain)),
+        delay=np.zeros((1, 1, 4)),
+        load_costs=np.zeros((1, 1, 1, 4)),
+        thresholds=[9.0],
+        horizon=3,
+    )
+    simulator = LocalSimulator(true, rng=np.random.default_rng(0))
+    model = LocalModel.of(simulator.known, simulator.draw_all(count=400), delta=0.1, interval=binomial_interval)
+    played = true.random_policy(rng=rng)
+    cost = true.at(played).costs[0]
+    assert cost > 3
+    for agent, spent in ((0, cost), (1, 0.0), (2, cost)):
+        view = model.at(played).view(agent)
+        assert view.spent.least[0] <= spent + 1e-12
+        assert view.spent.most[0] >= spent - 1e-12
+        assert view.spent.most[0] - view.spent.least[0] < 1.0
+        assert view.cost_floors(played[agent])[0] <= cost <= view.cost_ceilings(played[agent])[0]
+
+
 # --- bounds.py ------------------------------------------------------------------------------------------------------
 
 
@@ -555,6 +689,42 @@ def test_constants_are_their_formulas():
     assert theory.ascent_constants(known, epsilon=1e9, delta=0.1).max_iterations == 1
     assert theory.known_model_constants(known, epsilon=0.5).max_iterations == math.ceil(2 * ranges.sum() / 0.5)
     assert theory.known_model_constants(known, epsilon=0.5, printed=True).max_iterations == 24
+
+
+def test_the_papers_algorithm_3_has_the_constants_that_are_printed():
+    size = theory.Size(3, 2, 4, np.full(4, 2.0), np.full((1, 4), 0.5), 3)
+    e, z, horizon = 0.4 / 2.0, 0.3 / 0.5, 4
+    found = theory.paper_constants(size, slater=0.3, epsilon=0.4, delta=0.1)
+    count = math.ceil(400 * horizon**6 * math.log(2 * 3**2 * 2 * horizon / 0.1) / (e * z) ** 2)
+    price = 8 * horizon / z
+    tolerance = e * z / (16 * horizon) / 5
+    loop = (price * horizon / tolerance) ** 2 * (1 + 1 / (price - 2 * horizon / z) ** 2)
+    assert found.samples_per_entry == count
+    assert found.samples == count * 3 * 2 * horizon
+    assert found.tightening == pytest.approx(e * z / (16 * horizon) * 0.5, rel=1e-12)
+    assert found.solver_tolerance == pytest.approx(tolerance * 0.5, rel=1e-12)
+    assert found.multiplier_bound == pytest.approx(price * 2.0 / 0.5, rel=1e-12)
+    assert found.iterations == math.ceil(loop)
+    assert found.step_size == pytest.approx(price / (math.sqrt(loop) * horizon) * 2.0 / 0.5 / 0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_the_shared_row_counts_the_entries_of_all_steps_or_of_one(stationary):
+    known = replace(simulator().known, stationary=stationary)
+    rows = theory.bounds_table(known, slater=0.3, epsilon=0.5, delta=0.1).rows
+    (shared,) = (row for row in rows if row.algorithm == theory.SHARED)
+    told, once = dict(shared.constants), 3 * 6 * (1 if stationary else 2)
+    assert (told["entries"], told["entries of 2 in each iteration"]) == (once, 3 * 5 * 2)
+    assert told["ε′"] == 0.125
+    assert told["T"] == math.ceil(4 * known.reward_ranges.sum() / 0.125)
+    assert shared.samples == pytest.approx(told["N"] * once)
+    assert shared.programs == 2 * told["T"]
+    sizes = [theory.Size.of_all(known, agent) for agent in (0, 1)]
+    ends = [theory.error_weights(size)[0] for size in sizes]
+    asked = {"slater": 0.3, "epsilon": 0.375, "delta": 0.1, "max_row_error": 0.125 / (4 * max(ends))}
+    each = [theory.rigorous_constants(size, **asked) for size in sizes]
+    assert told["N"] == max(one.samples_per_entry for one in each)
+    assert told["α − α′"] in [one.tightening for one in each]
 
 
 def test_sizes_and_weights_are_those_of_the_game():
@@ -621,6 +791,99 @@ def test_the_rows_of_the_table_add_up_what_their_constants_say():
     exact = theory.Allowance(samples=corrected.samples, programs=corrected.programs)
     again = theory.bounds_table(known, slater=0.3, epsilon=0.5, delta=0.1, margin=0.3, allowance=exact)
     assert {(r.algorithm, r.version): r for r in again.rows}[theory.GENERATIVE, theory.CORRECTED].runnable
+
+
+def test_printed_rows_add_up_the_printed_constants_for_one_scale():
+    known = simulator().known
+    scale, n, horizon = known.reward_spans.max(), 2, 3
+    rows = {row.algorithm: row for row in printed_rows(known)}
+    ascent = theory.ascent_constants(known, epsilon=0.5 / scale, delta=0.1, printed=True)
+    assert dict(rows[theory.KNOWN_MODEL].constants)["T"] == math.ceil(2 * n * horizon * scale / 0.5)
+    sizes = [replace(theory.Size.of(known, agent), reward_spans=np.full(horizon, scale)) for agent in (0, 1)]
+    asked = {"epsilon": 0.125, "delta": ascent.response_delta}
+    papers = [theory.paper_constants(size, slater=0.3, **asked) for size in sizes]
+    row, told = rows[theory.GENERATIVE], dict(rows[theory.GENERATIVE].constants)
+    total = ascent.max_iterations
+    assert row.samples == pytest.approx(ascent.value_samples + total * sum(each.samples for each in papers))
+    assert row.programs == pytest.approx(total * sum(each.iterations for each in papers))
+    (most,) = (each for each in papers if each.samples_per_entry == max(one.samples_per_entry for one in papers))
+    names = ("samples_per_entry", "iterations", "multiplier_bound", "step_size", "tightening")
+    assert [told[key] for key in ("N", "T of 3", "U", "η", "α − α′")] == [getattr(most, name) for name in names]
+    assert (told["T"], told["M"], told["δ′"]) == (total, ascent.episodes, ascent.response_delta)
+    safe = [theory.safe_constants(size, margin=0.2, **asked, printed=True) for size in sizes]
+    row, told = rows[theory.SAFE], dict(rows[theory.SAFE].constants)
+    assert row.samples == pytest.approx(ascent.value_samples + total * sum(each.samples for each in safe))
+    (most,) = (each for each in safe if each.iterations == max(one.iterations for one in safe))
+    found = (told["T of 4"], told["M of 4"], told["T_0"], told["c"])
+    assert found == (most.iterations, most.episodes, most.first_phase, 0.2)
+
+
+def printed_rows(known, **options):
+    table = theory.bounds_table(known, slater=0.3, epsilon=0.5, delta=0.1, margin=0.2, **options)
+    return [row for row in table.rows if row.version == theory.PRINTED]
+
+
+def test_rewards_without_a_span_have_the_scale_of_one_step():
+    still = replace(simulator().known, reward_bounds=np.zeros((2, 1, 2)))
+    rows = {row.algorithm: dict(row.constants) for row in printed_rows(still)}
+    assert rows[theory.KNOWN_MODEL]["T"] == 2 * 2 * 3 / 0.5
+    assert rows[theory.GENERATIVE]["T"] == 4 * 2 * 3 / 0.5
+    table = theory.bounds_table(still, slater=0.3, epsilon=0.5, delta=0.1)
+    (published,) = (row for row in table.rows if row.version == theory.PUBLISHED)
+    assert dict(published.constants)["S·ΣA/ε³"] == 3 * 5 / 0.5**3
+    assert not published.runnable
+
+
+def test_the_row_without_constraints_needs_no_slack():
+    known = simulator().known
+    table = theory.bounds_table(known, slater=0.3, epsilon=0.5, delta=0.1, potential_range=0.5)
+    (row,) = (
+        each for each in table.rows if each.algorithm == theory.UNCONSTRAINED and each.version == theory.CORRECTED
+    )
+    ascent = theory.ascent_constants(known, epsilon=0.5, delta=0.1, potential_range=0.5)
+    counts, samples = [], ascent.value_samples
+    for agent in (0, 1):
+        size = theory.Size.of(known, agent)
+        error = 0.125 / theory.error_weights(size)[0]
+        logs = math.log(2**3 - 2) + math.log(size.entries / ascent.response_delta)
+        counts.append(math.ceil(2 * logs / error**2))
+        samples += ascent.max_iterations * counts[-1] * size.entries
+    told = dict(row.constants)
+    assert (told["N"], told["ΔΦ"], told["T"]) == (max(counts), 0.5, ascent.max_iterations)
+    assert row.samples == pytest.approx(samples)
+    assert row.programs == 2 * ascent.max_iterations
+    assert theory.bounds_table(known, slater=0.3, epsilon=0.5, delta=0.1, potential_range=0.0).rows
+    for wrong in ({"margin": 0.0}, {"margin": -0.5}, {"potential_range": -0.5}):
+        with pytest.raises(CMPGError, match="must be"):
+            theory.bounds_table(known, slater=0.3, epsilon=0.5, delta=0.1, **wrong)
+
+
+def test_what_may_be_spent_decides_what_is_runnable():
+    known = simulator().known
+
+    def runnable(version, algorithm, **allowance):
+        allowed = theory.Allowance(**allowance)
+        rows = theory.bounds_table(known, slater=0.3, epsilon=0.5, delta=0.1, allowance=allowed).rows
+        (row,) = (each for each in rows if (each.version, each.algorithm) == (version, algorithm))
+        return row.runnable
+
+    for samples in (0.0, 1e12):  # a known game takes no samples, and how many learning takes is not known
+        assert runnable(theory.CORRECTED, theory.KNOWN_MODEL, samples=samples)
+        assert runnable(theory.ADAPTIVE, theory.GENERATIVE, samples=samples)
+    assert runnable(theory.ADAPTIVE, theory.GENERATIVE, programs=2)  # one iteration asks two agents
+    assert not runnable(theory.ADAPTIVE, theory.GENERATIVE, programs=1.9)
+    assert runnable(theory.PRINTED, theory.GENERATIVE, samples=1e300, programs=0.0)  # its loop runs at once
+    assert not runnable(theory.PRINTED, theory.GENERATIVE, samples=1.0)
+    assert not runnable(theory.CORRECTED, theory.SHARED, samples=1.0)
+    coarse = theory.bounds_table(known, slater=0.3, epsilon=1e9, delta=0.1)
+    assert {dict(row.constants)["T"] for row in coarse.rows if row.algorithm == theory.SHARED} == {1}
+    void = theory.bounds_table(known, slater=0.0, epsilon=0.5, delta=0.1)
+    endless = {(row.algorithm, row.version) for row in void.rows if row.samples == math.inf}
+    both = {
+        (name, version) for name in (theory.GENERATIVE, theory.SAFE) for version in (theory.PRINTED, theory.CORRECTED)
+    }
+    assert endless == both | {(theory.SHARED, theory.CORRECTED)}
+    assert not any(row.runnable for row in void.rows if row.samples == math.inf)
 
 
 def test_orders_of_safe_exploration_are_their_formulas():

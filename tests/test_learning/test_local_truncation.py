@@ -78,18 +78,18 @@ def faced(true, policy, i):
     me, others = true.agents[i], [j for j in range(len(policy)) if j != i]
     reward, cost = np.zeros((LONG, 2, 2)), np.zeros((LONG, 2, 2))
     uses = me.uses[0].toarray().reshape(2, 2, 2)
-    for h, s, a in product(range(LONG), (0, 1), (0, 1)):
-        reward[h, s, a], cost[h, s, a] = me.reward[0, s, a], me.costs[0, 0, s, a]
+    for s, a in product((0, 1), (0, 1)):
+        reward[:, s, a], cost[:, s, a] = me.reward[0, s, a], me.costs[0, 0, s, a]
         for j in others:
-            private = true.agents[j].costs[0, 0]
-            cost[h, s, a] += there[j][h] @ (policy[j][h] * private).sum(axis=1)
+            cost[:, s, a] += np.einsum("hs,hsa,sa->h", there[j], policy[j], true.agents[j].costs[0, 0])
         for e in (0, 1):
             for pattern in product((0, 1), repeat=len(others)):
-                shares = [used[j][h, e] if on else 1 - used[j][h, e] for j, on in zip(others, pattern, strict=True)]
-                chance = np.prod(shares)
+                chance = np.ones(LONG)
+                for j, on in zip(others, pattern, strict=True):
+                    chance = chance * (used[j][:, e] if on else 1 - used[j][:, e])
                 load = sum(pattern) + int(uses[s, a, e])
-                reward[h, s, a] -= chance * uses[s, a, e] * true.delay[0, e, load]
-                cost[h, s, a] += chance * true.load_costs[0, 0, e, load]
+                reward[:, s, a] -= chance * uses[s, a, e] * true.delay[0, e, load]
+                cost[:, s, a] += chance * true.load_costs[0, 0, e, load]
     weights = 0.5 ** np.arange(LONG)[:, None, None]
     return weights * reward, weights * cost
 

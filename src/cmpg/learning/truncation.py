@@ -102,21 +102,19 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
         )
         finite = replace(joint, rewards=rewards, costs=costs, thresholds=thresholds, horizon=horizon, discount=None)
         return finite, cut
-    if isinstance(game, CountingGame):
-        counting = game
-        private, spent = counting.private_rewards, counting.costs
-        counted = replace(
-            counting,
-            rewards=_weighed(counting.rewards[None], weights)[0],
-            private_rewards=_weighed(private - shifted * _columns(_least_rewards(counting), private), weights),
-            class_rewards=_weighed(counting.class_rewards[None], weights)[0],
-            costs=_weighed(spent - shifted * _columns(_least(spent), spent), weights),
-            thresholds=thresholds,
-            horizon=horizon,
-            discount=None,
-        )
-        return counted, cut
-    raise UnsupportedError(type(game).__name__, "is not learned with a discount", "Give it a finite horizon.")
+    assert isinstance(game, CountingGame), "any other form was refused above"
+    private, spent = game.private_rewards, game.costs
+    counted = replace(
+        game,
+        rewards=_weighed(game.rewards[None], weights)[0],
+        private_rewards=_weighed(private - shifted * _columns(_least_rewards(game), private), weights),
+        class_rewards=_weighed(game.class_rewards[None], weights)[0],
+        costs=_weighed(spent - shifted * _columns(_least(spent), spent), weights),
+        thresholds=thresholds,
+        horizon=horizon,
+        discount=None,
+    )
+    return counted, cut
 
 
 def cut_off_local(game: DiscountedLocalGame, horizon: int) -> tuple[LocalGame, Cut]:
@@ -165,8 +163,9 @@ def _step_costs(game: Game | DiscountedLocalGame) -> tuple[FloatArray, FloatArra
             if agent.costs is not None:
                 least, most = least + _least(agent.costs), most - _least(-agent.costs)
         return least, most
-    costs = game.costs if isinstance(game, (JointGame, CountingGame)) else np.zeros((0, 1, 1, 1))
-    return _least(costs), -_least(-costs)
+    if not isinstance(game, (JointGame, CountingGame)):
+        raise UnsupportedError(type(game).__name__, "is not learned with a discount", "Give it a finite horizon.")
+    return _least(game.costs), -_least(-game.costs)
 
 
 def _room(game: Game | DiscountedLocalGame, cut: Cut) -> FloatArray:

@@ -118,7 +118,7 @@ def _kernel(known: LocalProblemSpec, samples: LocalSamples, kind: int, *, delta:
     support = None if known.supports is None else known.supports[kind]
     lower, upper = transition_box(Samples(counts.sum(axis=-1), counts), delta=delta, interval=interval, support=support)
     possible = np.broadcast_to(True if support is None else support[: len(counts)], counts.shape)
-    guess = possible / np.maximum(possible.sum(axis=-1, keepdims=True), 1)
+    guess = possible / possible.sum(axis=-1, keepdims=True)
     trials = counts.sum(axis=-1, keepdims=True)
     mean = np.where(trials > 0, counts / np.maximum(trials, 1), guess)
     tables = (mean, lower, upper)
