@@ -1,5 +1,6 @@
 """Random claims before an exact judge; `python -m checks claims` judges a hundred thousand of them."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -306,3 +307,17 @@ def test_agents_who_use_nothing_pay_their_least_each_by_itself():
     together = {**alone, "agents": placed, "delay": np.zeros((1, 2, 5)), "load_cost": free}
     weights = [Fraction(1, 3), Fraction(2)]
     assert judge(alone).least_cost(weights) == judge(together).least_cost(weights)
+
+
+def test_no_policy_of_a_local_game_costs_less_than_the_floor_and_some_cost_as_much():
+    below = equal = 0
+    for seed in range(400):
+        claim = draw_claim(seed)
+        if claim.form == "local" and not claim.large:
+            pairs = math.prod(math.prod(np.asarray(each["reward"]).shape[1:]) for each in claim.game["agents"])
+            if pairs <= 100:
+                weights = np.ones(len(claim.weights))
+                floor, least = claim.judged.cost_floor(weights), claim.judged.least_cost(weights)
+                assert floor <= least
+                below, equal = below + (floor < least), equal + (floor == least)
+    assert min(below, equal) > 3

@@ -54,7 +54,7 @@ from cmpg.policy import JointPolicy
 from cmpg.proof import run_files
 from cmpg.proof.check import check
 from cmpg.proof.claim import Claim as ProofClaim
-from oracles.judge import NotHard
+from oracles.judge import NotHard, always_exceeded
 from oracles.random_claims import Claim, draw_claim
 from oracles.random_games import Drawn, suitable_epsilon
 from oracles.sweeping import build, findings
@@ -320,16 +320,10 @@ class Case:
             return [], "open"
         if truth.feasible:
             return ["is called infeasible, and this policy meets every threshold"], "INFEASIBLE"
-        judged = self.claim.judged
-        least = judged.least_cost(self.claim.weights)
-        if least is None:
+        exceeded = always_exceeded(self.claim.judged, self.claim.weights)
+        if exceeded is None:
             return [], "not judged"
-        limit = sum(
-            (Fraction(w) * most for w, most in zip(self.claim.weights.tolist(), judged.thresholds, strict=True)),
-            Fraction(0),
-        )
-        wrong = [f"is called infeasible, and some policy spends {_shown(least)} of {_shown(limit)}"]
-        return wrong if least <= limit else [], "INFEASIBLE"
+        return [] if exceeded else ["is called infeasible, and some policy meets the weighted thresholds"], "INFEASIBLE"
 
     def by_bounds(self, truth: Truth) -> Answer:
         """Compare what the policy is worth, if it is feasible, with the bound on what any feasible one is worth."""

@@ -49,6 +49,15 @@ def judge(game: Game) -> JointJudge | LocalJudge:
     return JointJudge(_counted_out(game) if game["form"] == "counting" else _joint(game))
 
 
+def always_exceeded(judged: Any, weights: Any) -> bool | None:
+    """Whether every joint policy costs more than the thresholds, both weighted; None if that is not found out."""
+    limit = weighed(zip(map(Fraction, np.asarray(weights).tolist()), judged.thresholds, strict=True))
+    if isinstance(judged, LocalJudge) and judged.cost_floor(weights) > limit:
+        return True
+    least = judged.least_cost(weights)
+    return None if least is None else least > limit
+
+
 def number(entry: Any) -> Fraction:
     """Read an entry of a table, a float or a Fraction, as the rational that it is."""
     return Fraction(entry.item() if isinstance(entry, np.generic) else entry)
@@ -645,10 +654,10 @@ class LocalJudge:
 
     def least_cost(self, weights: Any) -> Fraction | None:
         """What one planner who sees and chooses everything pays at least; None if that is too much to enumerate."""
-        charged = [Fraction(weight) for weight in np.asarray(weights).tolist()]
         agents = self.game["agents"]
         if not any(np.asarray(each["uses"]).any() for each in agents):
-            return self._least_apart(charged)
+            return self.cost_floor(weights)
+        charged = [Fraction(weight) for weight in np.asarray(weights).tolist()]
         shapes = [np.asarray(each["reward"]).shape[1:] for each in agents]
         if prod(states * actions for states, actions in shapes) > MAX_JOINT_PAIRS:
             return None
@@ -667,15 +676,21 @@ class LocalJudge:
             values = np.tensordot(values, _full([row(initial)], initial.size)[0], axes=(0, 0))
         return Fraction(values[()] if isinstance(values, np.ndarray) else values)
 
-    def _least_apart(self, charged: list[Fraction]) -> Fraction:
-        """The same where nobody uses anything: each agent pays its own least, and what no load costs is paid anyway."""
-        total = weighed(
-            (price, self._load_cost(j, step, place, 0))
-            for j, price in enumerate(charged)
-            for step in range(self.game["horizon"])
-            for place in range(self._resources)
-        )
-        for agent, own in enumerate(self.game["agents"]):
+    def cost_floor(self, weights: Any) -> Fraction:
+        """What nobody can go below, and what is paid at least where nobody uses anything.
+
+        Each agent pays its own least, and each resource its least over all loads that there may be.
+        """
+        charged = [Fraction(weight) for weight in np.asarray(weights).tolist()]
+        agents = self.game["agents"]
+        most = sum(bool(np.asarray(each["uses"]).any()) for each in agents)
+        total = ZERO
+        for step, place in product(range(self.game["horizon"]), range(self._resources)):
+            total += min(
+                weighed((price, self._load_cost(j, step, place, load)) for j, price in enumerate(charged))
+                for load in range(most + 1)
+            )
+        for agent, own in enumerate(agents):
             spent = [(price, self._private(agent, j)) for j, price in enumerate(charged)]
             worth = self._process(agent, lambda *at, spent=spent: -weighed((price, cost(*at)) for price, cost in spent))
             total -= planned(worth, row(own["initial"]))
