@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import cmpg
 from cmpg import DiscountedLocalGame, JointPolicy, LocalAgent, Status
 from cmpg.equilibrium.discounted import prolonged
+from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.proof.truncation import weights
 from oracles.judge import judge as judge_exactly
 
@@ -301,3 +302,63 @@ def test_what_follows_costs_something_even_if_it_is_too_small_for_floats(exact):
     policy = JointPolicy((np.ones((1, 2, 1)),))
     assert game.tail(policy, exactly_weighed=exact).most_costs[0] > 0
     assert not cmpg.certify(game, policy, [[0.0]], exact=exact).feasible
+
+
+def test_what_breaks_a_threshold_after_its_steps_is_not_said_to_meet_it_up_to_rounding() -> None:
+    """Each pays 10 of 5 in the end, and 1 of them in the step that is stated."""
+    game = alone(np.ones((3, 2)), np.ones((3, 2)), 1.5)
+    for exact in (False, True):
+        found = cmpg.certify(game, first_action(1), [[0.0]], exact=exact)
+        assert found.feasibility is cmpg.Feasibility.OPEN
+        assert found.excess == pytest.approx([0.5], rel=1e-12)
+        shown = str(found)
+        assert "is not proved to meet every threshold" in shown
+        assert "rounding:" not in shown
+        # Every later step is worth 1, whatever is done: that is 1 in all, and nothing more to a deviation.
+        assert "what follows them is worth at most 1 " not in shown
+        assert "more to a deviation" in shown
+    broken = cmpg.certify(game.with_thresholds([0.5]), first_action(1), [[0.0]])
+    assert broken.feasibility is cmpg.Feasibility.VIOLATED
+    assert "constraint 0 may cost up to 1.5 more than 0.5" in str(broken)
+
+
+def test_a_policy_in_rationals_is_judged_in_rationals() -> None:
+    little = Fraction(1, 10**400)
+    table = np.tile(np.array([1 - little, little], dtype=object), (1, 3, 1))
+    for threshold, met in ((0.0, False), (5e-324, True)):
+        game = alone([[0, 1], [0, 0], [0, 0]], np.zeros((3, 2)), threshold)
+        found = cmpg.certify(game, JointPolicy((table,)), [[0.0]])
+        assert (found.arithmetic, found.feasible) == ("exact", met)
+
+
+def test_a_discount_next_to_one_is_not_looked_at_without_end() -> None:
+    game = one_state(1 - 2.0**-53)
+    assert game.steps_for(1e-6) < 100_000
+    assert one_state(0.5).steps_for(5e-324) < 3000
+
+
+@pytest.mark.parametrize("reward", [1.0, -1e308, 1e308])
+@pytest.mark.parametrize("cost", [1.0, -1e308, 1e308])
+def test_what_follows_may_be_more_than_any_float(reward: float, cost: float) -> None:
+    game = replace(alone(np.full((3, 2), cost), np.full((3, 2), reward), 1.0), discount=1 - 2.0**-20)
+    tail = game.tail(first_action(2))
+    known = np.isfinite(tail.inner(game.thresholds)).all()
+    for exact in (False, True):
+        found = cmpg.certify(game, first_action(2), [[0.0]], exact=exact)
+        assert found.feasible == (cost < 0)
+        assert found.excess[0] == (np.inf if not known else 0.0 if cost < 0 else found.excess[0])
+        assert not np.isnan(found.gains).any()
+    assert not prove_infeasible(game.with_thresholds([1e308]), [1.0]).holds
+    with np.errstate(all="ignore"):
+        result = cmpg.solve(replace(game, discount=0.5), epsilon=1e300)
+    assert result.status is not Status.CERTIFIED or cost < 0
+
+
+def test_a_policy_is_not_called_optimal_for_its_steps_alone() -> None:
+    """Action 1 is worth nothing now and 1 later; a policy of one step knows no later."""
+    game = alone([[0, 0], [0, 0], [0, 0]], [[0, 0], [0, 0], [-1, -8]], 1.0)
+    result = cmpg.solve(game, epsilon=100.0, start=JointPolicy((np.tile([0.0, 1.0], (1, 3, 1)),)))
+    gap = cmpg.quality(result)
+    assert gap.bound is not None
+    assert gap.value <= -4  # in state 2 from step 2 on, with weights of 1/4, 1/8, …
+    assert gap.gap >= 3.5

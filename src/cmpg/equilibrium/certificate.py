@@ -577,7 +577,7 @@ def excess_text(certificate: Certificate) -> str:
     worst = int(np.argmax(certificate.excess))
     name, limit = certificate.names.constraint(worst), certificate.thresholds[worst]
     over = f"{certificate.excess[worst]:.3g} more than {limit:.9g}"
-    if certificate.feasibility is Feasibility.VIOLATED:
+    if certificate.feasibility is Feasibility.VIOLATED and certificate.tail is None:
         return f"{name} costs {certificate.costs[worst]:.9g}, {over}"
     return f"{name} may cost up to {over}"
 

@@ -13,24 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import (
     KERNEL,
     RATIONALS,
     Certificate,
     as_certificate,
     check_multipliers,
+    holds_rationals,
     kernel_judges,
     screen,
 )
-from cmpg.equilibrium.infeasibility import prove_infeasible
+from cmpg.equilibrium.infeasibility import InfeasibilityProof, prove_infeasible
 from cmpg.equilibrium.result import Result, Status, certified_anew
 from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.common_price import WarmStart
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.equilibrium.starts.start import Start
-from cmpg.errors import GameError
+from cmpg.errors import GameError, TooLargeError
 from cmpg.games.claims import claim_of
-from cmpg.games.local.discounted import DiscountedLocalGame
+from cmpg.games.local.discounted import MAX_STEPS, DiscountedLocalGame
 from cmpg.games.local.game import LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.proof.exact import TooLarge
@@ -48,9 +50,9 @@ def certify_discounted(
     game: DiscountedLocalGame, policy: JointPolicy, multipliers: Any = None, *, exact: bool = False
 ) -> Certificate:
     """Judge a policy of a discounted local game: against deviations of any length, whatever they do at each step."""
-    steps = game.steps_of(policy)
+    steps, exact = game.steps_of(policy), exact or holds_rationals(game, policy)
     tail = game.tail(policy, exactly_weighed=exact)
-    inner = game.truncated(steps).with_thresholds(tail.inner(game.thresholds))
+    inner = game.truncated(steps).with_thresholds(tail.budgets(game.thresholds))
     if multipliers is None and len(game.thresholds):
         from cmpg.equilibrium.best_responses import proposed_multipliers  # the only solver, and its word is checked
 
@@ -77,7 +79,8 @@ def _judged(
         return (RATIONALS, judge_exactly(claim)) if exact else (KERNEL, judge(claim))
     except TooLarge:
         raise GameError(
-            "the first steps are too many for exact arithmetic; leave `exact` out: rounding is bounded."
+            "the first steps are too many for exact arithmetic; leave `exact` out, and give the policy in floats: "
+            "rounding is bounded then."
         ) from None
 
 
@@ -99,7 +102,9 @@ def solve_discounted(game: DiscountedLocalGame, *, epsilon: float, time_limit: f
         result = certified_anew(found, certificate, epsilon=epsilon, game=game)
         if not found.certified or result.certified or found.interrupted or deadline <= time.monotonic():
             break
-        steps *= 2
+        if steps >= MAX_STEPS:
+            break
+        steps = min(2 * steps, MAX_STEPS)
         start = WarmStart(prolonged(found.policy, steps), found.multipliers)
     assert result is not None
     return result
@@ -110,8 +115,7 @@ def discounted_start(game: DiscountedLocalGame, steps: int) -> Start:
     found = feasible_start(_within(game, steps))
     if found.proof is None:
         return found
-    proof = prove_infeasible(game.relaxed(steps), found.proof.multipliers)
-    return replace(found, proof=proof if proof.holds else None)
+    return replace(found, proof=_proof(game, steps, found.proof.multipliers))
 
 
 def _within(game: DiscountedLocalGame, steps: int) -> LocalGame:
@@ -120,7 +124,8 @@ def _within(game: DiscountedLocalGame, steps: int) -> LocalGame:
     tail = game.tail(first.uniform_policy())  # which may come to everything
     # Where nothing may be paid at all, there is no room; a policy that never pays needs none.
     room = np.where(game.thresholds > 0, tail.inner(game.thresholds), game.thresholds)
-    return first.with_thresholds(np.where((room > 0) | (game.thresholds < 0), room, game.thresholds))
+    kept = np.isfinite(room) & ((room > 0) | (game.thresholds < 0))
+    return first.with_thresholds(np.where(kept, room, game.thresholds))
 
 
 def prolonged(policy: JointPolicy, steps: int) -> JointPolicy:
@@ -129,13 +134,22 @@ def prolonged(policy: JointPolicy, steps: int) -> JointPolicy:
     return JointPolicy(tuple(table[rows] for table in policy))
 
 
+def _proof(game: DiscountedLocalGame, steps: int, multipliers: FloatArray) -> InfeasibilityProof | None:
+    """Return a proof that nothing is feasible, whatever follows the first steps; None if that is none."""
+    try:
+        proof = prove_infeasible(game.relaxed(steps), multipliers)
+    except TooLargeError:
+        return None
+    return proof if proof.holds else None
+
+
 def _without_policy(game: DiscountedLocalGame, found: Result, steps: int, epsilon: float) -> Result:
     """Return an ending without a policy; it is infeasible if already its first steps are, whatever follows them."""
     if found.status is not Status.INFEASIBLE:
         return replace(found, game=game, epsilon=epsilon)  # type: ignore[arg-type]
     assert found.proof is not None
-    proof = prove_infeasible(game.relaxed(steps), found.proof.multipliers)
-    if proof.holds:
+    proof = _proof(game, steps, found.proof.multipliers)
+    if proof is not None:
         text = f"every joint policy spends at least {proof.least_cost:.9g} of a weighted budget of {proof.limit:.9g}."
         return Result(Status.INFEASIBLE, text, epsilon, game=game, proof=proof)  # type: ignore[arg-type]
     message = f"no policy leaves room for what follows the first {steps} steps, and whether one needs it is not known."

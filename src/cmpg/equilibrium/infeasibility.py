@@ -19,7 +19,7 @@ from cmpg.cmdp.evaluation import DEEPEST, HIDDEN_BY_UNDERFLOW, Underflow, cost_r
 from cmpg.cmdp.model import CMDP, run_depth
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.equilibrium.certificate import gain_rounding
-from cmpg.errors import GameError, SolverError, UnsupportedError
+from cmpg.errors import GameError, SolverError, TooLargeError, UnsupportedError
 from cmpg.games.claims import has_tables
 from cmpg.games.game import Game, Names, max_weighted_slack, planner, private_cmdps
 from cmpg.games.local.discounted import DiscountedLocalGame
@@ -84,16 +84,20 @@ def prove_infeasible(game: Game | DiscountedLocalGame, multipliers: Any) -> Infe
     >>> [prove_infeasible(counter_example(threshold=alpha), [1.0]).holds for alpha in (-0.5, 0.5)]
     [True, False]
     """
-    if isinstance(game, DiscountedLocalGame):
-        game = game.relaxed(game.steps_for(PRECISION))
     given = np.asarray(numbers("multipliers", multipliers), dtype=np.float64)
     check_shape("multipliers", given.shape, (len(game.thresholds),))
     if (given < 0).any():
         raise GameError("multipliers has a negative entry; only multipliers of at least zero can prove anything.")
+    nothing = InfeasibilityProof(given, -np.inf, np.inf, game.names)
+    if isinstance(game, DiscountedLocalGame):
+        try:
+            game = game.relaxed(game.steps_for(PRECISION))
+        except TooLargeError:
+            return nothing
     try:
         return least_spending(game, given).proof
     except SolverError:  # a discounted sum that no float holds proves nothing
-        return InfeasibilityProof(given, -np.inf, np.inf, game.names)
+        return nothing
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,19 +121,30 @@ def quality(result: Result, objective: Objective = Objective.WELFARE, *, time_li
     if result.game is None:
         raise CMPGError("the result does not know its game; `solve` and `load_run` return results that do.")
     stated: Any = result.game
-    long = isinstance(stated, DiscountedLocalGame)
-    game: Game = stated.relaxed(policy.shapes[0][0]) if long else stated
+    game, lost = (
+        (stated, 0.0) if not isinstance(stated, DiscountedLocalGame) else _first_steps(stated, policy, objective)
+    )
     with limited(time.monotonic() + time_limit):
         if objective is Objective.WELFARE:
-            value = float(np.sum(result.values))
+            value = float(np.sum(result.values)) - lost
         elif game.potential_proof() is not None:
-            value = float(game.potential(policy))
+            value = float(game.potential(policy)) - lost
         else:
             raise GameError("this game is not known to have a potential; cmpg.check_potential says what is known.")
         multipliers = np.asarray(result.multipliers, dtype=np.float64)
         common = np.median(np.where(np.isfinite(multipliers), multipliers, 0.0), axis=0)
         gap = OptimalityGap(objective, value, upper_bound(game, objective, policy, common))
     return without_correlation(game, gap)
+
+
+def _first_steps(game: DiscountedLocalGame, policy: JointPolicy, objective: Objective) -> tuple[Game, float]:
+    """Return a game of the steps of a policy, what is added for later ones included, and what the policy may lose then.
+
+    Potentials are counted from a policy to which as much is added, so that all that may differ later counts.
+    """
+    tail = game.tail(policy)
+    lost = -tail.least_values if objective is Objective.WELFARE else tail.values
+    return game.relaxed(policy.shapes[0][0]), math.fsum(lost.tolist())
 
 
 def known_gaps(result: Result, *, time_limit: float = np.inf) -> list[OptimalityGap]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import Certificate, proved_text
+from cmpg.equilibrium.certificate import Certificate, Feasibility, feasibility_text, proved_text, rounded_text
 from cmpg.errors import InfeasibleError
 from cmpg.games.game import Game, Objective
 from cmpg.policy import JointPolicy
@@ -281,13 +281,20 @@ class Result:
 
 def certified_anew(result: Result, certificate: Certificate, *, epsilon: float, game: Any) -> Result:
     """Return what was found for a game that stands for another, with the certificate and the status about that one."""
-    proved = certificate.proves(epsilon)
-    known = result.status if not result.certified else Status.LIMIT
-    message = proved_text(certificate) if proved else f"a gain of up to {certificate.epsilon:.3g} is not ruled out."
+    status, message = result.status, result.message
+    if certificate.proves(epsilon):
+        status, message = Status.CERTIFIED, proved_text(certificate)
+    elif status in (Status.CERTIFIED, Status.TO_ROUNDING):
+        if certificate.feasibility is Feasibility.TO_ROUNDING and certificate.epsilon <= epsilon:
+            status, message = Status.TO_ROUNDING, rounded_text(certificate)
+        else:
+            limits = "" if certificate.feasible else f" {feasibility_text(certificate)}."
+            status = Status.LIMIT
+            message = f"a gain of up to {certificate.epsilon:.3g} is not ruled out.{limits}"
     return replace(
         result,
-        status=Status.CERTIFIED if proved else known,
-        message=message if proved or result.certified else result.message,
+        status=status,
+        message=message,
         epsilon=epsilon,
         game=game,
         incumbent=Incumbent(result.policy, certificate.multipliers, certificate),

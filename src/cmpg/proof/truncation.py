@@ -47,6 +47,7 @@ class Tail:
     steps: int
     values: Array  # [n]: w·(u − l)
     most_values: Array  # [n]: w·u, or zero if that is negative
+    least_values: Array  # [n]: w·l, or zero if that is positive
     least_costs: Array  # [k]: w·m
     most_costs: Array  # [k]: w·M
     never_pays: Array  # [k]: the policy pays nothing after T, and no cost is negative
@@ -55,19 +56,29 @@ class Tail:
         """Return α⁻, rounded down: what the policy may spend in the first steps."""
         return _rounded(thresholds, self._spread(thresholds, self.most_costs), -np.inf)
 
+    def budgets(self, thresholds: Array) -> Array:
+        """Return α⁻ as thresholds of the first steps: the least float where what follows may cost more than any."""
+        inner = self.inner(thresholds)
+        return np.where(np.isfinite(inner), inner, -np.finfo(np.float64).max)
+
     def outer(self, thresholds: Array) -> Array:
         """Return α⁺, rounded up: what a feasible deviation spends in the first steps at most."""
         return _rounded(thresholds, self._spread(thresholds, self.least_costs), np.inf)
 
     def gains(self, thresholds: Array, multipliers: Array) -> Array:
-        """Return what is added to the gain of each agent: λ·(α⁺ − α⁻) + w·(u − l), rounded up: [n]."""
+        """Return what is added to the gain of each agent: λ·(α⁺ − α⁻) + w·(u − l), rounded up: [n].
+
+        It is infinite, or nan, where what follows is more than any float; of a constraint without a price it is not.
+        """
         room = self.outer(thresholds) - self.inner(thresholds)  # exact zero where both are α
-        raised = np.where(room > 0, np.nextafter(room, np.inf), 0.0)
+        raised = np.where(room <= 0, 0.0, np.nextafter(room, np.inf))
         hard = multipliers == np.inf
+        soft = (multipliers > 0) & ~hard
         added = exactly(self.values)
         if multipliers.shape[1]:
-            added = added + (exactly(np.where(hard, 0.0, multipliers)) * exactly(raised)).sum(axis=1)
-        return np.where((hard & (raised > 0)).any(axis=1), np.inf, added.upper)
+            prices = exactly(np.where(soft, multipliers, 0.0))
+            added = added + (prices * exactly(np.where(soft, raised, 0.0))).sum(axis=1)
+        return np.where((hard & (raised != 0)).any(axis=1), np.inf, added.upper)
 
     def _spread(self, thresholds: Array, costs: Array) -> Array:
         return np.where(self.never_pays & (np.asarray(thresholds) == 0), 0.0, costs)
@@ -128,6 +139,7 @@ def _weighed(tables: LocalTables, scale: Array) -> LocalTables:
     return LocalTables(agents, once(tables.delay, 0), once(tables.load_costs, 1))
 
 
+@np.errstate(all="ignore")  # what follows may be more than any float; then nothing is proved
 def tail_of(claim: Claim, discount: float, *, exactly_weighed: bool = False) -> Tail:
     """Bound what follows the T steps of a policy.
 
@@ -166,6 +178,7 @@ def tail_of(claim: Claim, discount: float, *, exactly_weighed: bool = False) -> 
         values,
         # w lies between zero and `factor`: what can only lower a bound is not counted.
         most_values=_outside(np.maximum(highest, 0.0), factor, off * sizes + hidden),
+        least_values=_outside(np.minimum(lowest, 0.0), factor, -(off * sizes + hidden)),
         least_costs=_outside(np.minimum(least, 0.0), factor, -lost),
         most_costs=_outside(np.maximum(most, 0.0), factor, lost),
         never_pays=never,
@@ -238,23 +251,27 @@ def _costs(tables: LocalTables, game: Fleet, pairs: Array, scale: Ball) -> tuple
 
 
 def with_tail(found: Findings, tail: Tail, thresholds: Array, multipliers: Array) -> Findings:
-    """Return what is proved of the discounted game, given what is of its first steps at the thresholds α⁻."""
-    inner, outer = tail.inner(thresholds), tail.outer(thresholds)
-    added = tail.gains(thresholds, multipliers)
-    gains = np.nextafter(found.gains + added, np.inf)
-    feasibility = found.feasibility
-    if feasibility is Feasibility.VIOLATED:
-        # A cost is at most `upper`, and as far above what was computed as it may be below it.
-        upper = found.excess + inner
-        lower = 2 * found.costs - upper
-        margin = 8 * UNIT * (np.abs(found.costs) + np.abs(upper) + np.abs(outer))
-        exceeded = (found.excess > 0) & ((inner == outer) | (lower - margin > outer))
-        feasibility = Feasibility.VIOLATED if exceeded.any() else Feasibility.TO_ROUNDING
-    return replace(
-        found,
-        feasibility=feasibility,
-        gains=gains,
-        bounds=np.nextafter(found.bounds + added, np.inf),
-        rounding=np.minimum(found.rounding + added, gains),
-        exactly=None,  # those are the numbers of the first steps
-    )
+    """Return what is proved of the discounted game, given what is of its first steps at the thresholds `budgets`."""
+    with np.errstate(all="ignore"):  # what follows may be more than any float; then nothing is proved
+        inner, outer = tail.inner(thresholds), tail.outer(thresholds)
+        known = np.isfinite(inner)
+        added = tail.gains(thresholds, multipliers)
+        added = np.where(np.isnan(added), np.inf, added)
+        gains = np.nextafter(found.gains + added, np.inf)
+        feasibility = found.feasibility if known.all() else Feasibility.OPEN
+        if found.feasibility is Feasibility.VIOLATED:
+            # A cost is at most `upper`, and as far above what was computed as it may be below it.
+            upper = found.excess + inner
+            lower = 2 * found.costs - upper
+            margin = 8 * UNIT * (np.abs(found.costs) + np.abs(upper) + np.abs(outer))
+            exceeded = known & (found.excess > 0) & ((inner == outer) | (lower - margin > outer))
+            feasibility = Feasibility.VIOLATED if exceeded.any() else Feasibility.OPEN
+        return replace(
+            found,
+            feasibility=feasibility,
+            gains=gains,
+            bounds=np.nextafter(found.bounds + added, np.inf),
+            rounding=np.minimum(found.rounding + added, gains),
+            excess=np.where(known, found.excess, np.inf),
+            exactly=None,  # those are the numbers of the first steps
+        )

@@ -29,7 +29,9 @@ HAIR = 2.0**-40
 
 
 class Feasibility(Enum):
-    """Whether a policy meets the thresholds: proved, refuted, or too close to tell.
+    """Whether a policy meets the thresholds: proved, refuted, too close to tell, or left open by what is not stated.
+
+    `OPEN` is said of discounted local games alone: what follows the steps of a policy may break a threshold, or not.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Feasibility(Enum):
 
     PROVEN = "meets every threshold"
     TO_ROUNDING = "meets every threshold up to rounding"
+    OPEN = "is not proved to meet every threshold"
     VIOLATED = "violates a threshold"
 
 

@@ -53,10 +53,10 @@ def certificate_summary(certificate: Certificate) -> Summary:
             f"; every model whose transition is within {certificate.model_error:g} of each entry (worst case shown)"
         )
     if (tail := certificate.tail) is not None:
-        cost = f" and costs at most {float(tail.most_costs.max()):.2g}" if len(tail.most_costs) else ""
+        cost = f", and costs at most {float(tail.most_costs.max()):.2g}" if len(tail.most_costs) else ""
         covers += (
-            f"; deviations of any length: values and costs are of {counted(tail.steps, 'step')}, what follows them is "
-            f"worth at most {float(tail.values.max()):.2g}{cost}, which the proof includes"
+            f"; deviations of any length: values and costs are of {counted(tail.steps, 'step')}; what follows them is "
+            f"worth at most {float(tail.values.max()):.2g} more to a deviation{cost}, which the proof includes"
         )
     if certificate.worst_case_gains is not None:
         raised = float(certificate.worst_case_gains.max())
@@ -130,7 +130,7 @@ def claim_summary(certificate: Certificate, epsilon: float, *, allow_rounding: f
     rest = ""
     if certificate.epsilon > epsilon and certificate.feasibility is not Feasibility.VIOLATED:
         rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less."
-    elif certificate.feasibility is Feasibility.TO_ROUNDING and not accepted:
+    elif certificate.feasibility in (Feasibility.TO_ROUNDING, Feasibility.OPEN) and not accepted:
         rest = f" Accept it with --allow-rounding {float(certificate.excess.max()):.2g}."
     return replace(summary, word=word, sentence=f"{summary.sentence}{rest}", good=accepted)
 

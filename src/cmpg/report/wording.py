@@ -91,7 +91,8 @@ def _thresholds_met(certificate: Certificate) -> str:
     return {
         Feasibility.PROVEN: "these policies meet every threshold, and ",
         Feasibility.TO_ROUNDING: f"these policies may exceed a threshold by up to {most}, and ",
-        Feasibility.VIOLATED: f"these policies exceed a threshold by {most}, and ",
+        Feasibility.OPEN: f"these policies may exceed a threshold by up to {most}, and ",
+        Feasibility.VIOLATED: f"these policies exceed a threshold by up to {most}, and ",
     }[certificate.feasibility]
 
 

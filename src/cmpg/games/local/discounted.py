@@ -18,7 +18,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, Numbers, frozen
 from cmpg.cmdp.model import check_length_of_time
-from cmpg.errors import CMPGError, PolicyError
+from cmpg.errors import CMPGError, PolicyError, TooLargeError
 from cmpg.games.claims import claim_of
 from cmpg.games.game import Information, Names, PotentialProof, check_is_game
 from cmpg.games.local.agent import LocalAgent
@@ -35,6 +35,9 @@ REWARD_SHARE = 1 / 8
 
 COST_SHARE = 1 / 64
 """What follows them costs at most this share of ε, exchanged at the rate of a range of costs for one of values."""
+
+MAX_STEPS = 50_000
+"""No search looks at more steps: what follows these is in the certificate, however much it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +162,15 @@ class DiscountedLocalGame:
         return replace(self, binds=binds)
 
     def steps_for(self, epsilon: float) -> int:
-        """Return a number of steps after which what follows is small beside ε, in rewards and in costs."""
+        """Return a number of steps after which what follows is small beside ε, in rewards and in costs.
+
+        It is never more than `MAX_STEPS`: with a discount next to one, what follows may be large even so.
+        """
         # A unit of a cost may be worth as much as the range of values is for the range of costs.
         share = COST_SHARE if self._step.cost_sizes.any() else REWARD_SHARE
-        most = float(self.reward_ranges.max()) / (share * epsilon)
-        return 1 if most <= 1 or self.discount == 0 else ceil(log(most) / -log(self.discount))
+        with np.errstate(over="ignore"):
+            most = min(float(self.reward_ranges.max() / share / epsilon), float(np.finfo(np.float64).max))
+        return 1 if most <= 1 or self.discount == 0 else min(ceil(log(most) / -log(self.discount)), MAX_STEPS)
 
     def truncated(self, steps: int) -> LocalGame:
         """Return the first steps as a local game: every table weighed with γ^h, the thresholds as they are."""
@@ -200,16 +207,21 @@ class DiscountedLocalGame:
         """Return a game of the first steps in which every feasible policy is feasible, and worth at least as much.
 
         Its thresholds are α⁺, and what may follow is added to every reward of the last step: for upper bounds, and for
-        proofs that nothing is feasible.
+        proofs that nothing is feasible. It raises a `TooLargeError` where that is more than any float.
         """
         first = self.truncated(steps)
         tail = self.tail(first.uniform_policy())  # which may come to everything
-        agents = []
-        for agent, most in zip(first.agents, tail.most_values.tolist(), strict=True):
+        agents, thresholds = [], tail.outer(self.thresholds)
+        with np.errstate(over="ignore"):
+            pairs = zip(first.agents, tail.most_values, strict=True)
+            last = [np.nextafter(agent.reward[-1] + most, np.inf) for agent, most in pairs]
+        if not all(np.isfinite(each).all() for each in (thresholds, *last)):
+            raise TooLargeError(f"what may follow the first {steps:,} steps is more than any float.")
+        for agent, ending in zip(first.agents, last, strict=True):
             reward = np.array(agent.reward)
-            reward[-1] = np.nextafter(reward[-1] + most, np.inf)
+            reward[-1] = ending
             agents.append(replace(agent, reward=reward))
-        return replace(first, agents=tuple(agents), thresholds=tail.outer(self.thresholds))
+        return replace(first, agents=tuple(agents), thresholds=thresholds)
 
     def steps_of(self, policy: JointPolicy) -> int:
         """Return the number of steps that a policy states, or raise where its tables do not fit the game."""
