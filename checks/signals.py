@@ -45,8 +45,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LIMIT = 900.0
 """Seconds after which a command hangs, on however busy a machine."""
 
-SOON = 5.0
-"""Seconds in which a command that is just ending has ended."""
+SOON = 1.5
+"""CPU seconds in which a command that is just ending has ended."""
 
 PAUSE = 0.03
 """Seconds between two looks at a command."""
@@ -54,7 +54,7 @@ PAUSE = 0.03
 LEARN = ("learn", "spectrum", "--agents", "2", "--mode", "shared", "--epsilon", "0.5", "--seeds", "6", "--seed", "7")
 SWEEP = ("sweep", "spectrum", "--agents", "2", "--threshold", "0.05:0.4:0.05")
 COMMANDS = {
-    "solve": ("solve", "congestion-counting", "--agents", "20", "--restarts", "10"),
+    "solve": ("solve", "congestion-counting", "--agents", "20", "--restarts", "60"),
     "learn": LEARN,
     "learn --jobs 2": (*LEARN, "--jobs", "2"),
     "sweep": SWEEP,
@@ -212,6 +212,7 @@ class Ended:
     err: str
     state: str  # of the signal when it was sent: default, handled or ignored
     seconds: float
+    cpu: float  # seconds of all its processes, after the signal
     left: int  # processes
 
     @property
@@ -233,8 +234,8 @@ class Ended:
         if "Traceback" in self.err or "Exception ignored" in self.err:
             return f"traceback: {self.err}"
         if self.code == whole.code and files == whole.files:
-            late = self.state == "ignored" or self.seconds < SOON
-            return "" if late else f"went on for {self.seconds:.0f} s as if there had been no signal"
+            late = self.state == "ignored" or self.cpu < SOON
+            return "" if late else f"went on for {self.cpu:.1f} CPU seconds as if there had been no signal"
         if self.code == 130:
             if not line.startswith("interrupted"):
                 return f"exit code 130, and the last line is {line!r}"
@@ -257,19 +258,24 @@ def interrupted(line: Sequence[str], kind: signal.Signals, cpu: float) -> Ended 
             state = signal_state(running.pid, kind)
             if running.poll() is not None:
                 return None
-            sent = time.monotonic()
+            sent, before = time.monotonic(), cpu_seconds(running.pid)
+            after = before
             if kind is signal.SIGTERM:
                 running.send_signal(kind)
             else:
                 os.killpg(running.pid, kind)
-            code = running.wait(timeout=LIMIT)
+            while (code := running.poll()) is None:
+                after = max(after, cpu_seconds(running.pid))
+                if time.monotonic() > sent + LIMIT:
+                    raise TimeoutError(f"{' '.join(line)} did not end within {LIMIT:.0f} s of {kind.name}")
+                time.sleep(PAUSE)
             took = time.monotonic() - sent
         patience = time.monotonic() + 60
         while (left := session_members(running.pid)) and time.monotonic() < patience:
             time.sleep(0.2)
         out.seek(0)
         err.seek(0)
-        return Ended(code, out.read(), err.read(), state, took, len(left))
+        return Ended(code, out.read(), err.read(), state, took, after - before, len(left))
 
 
 def signal_state(process: int, kind: signal.Signals) -> str:

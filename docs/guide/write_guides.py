@@ -248,6 +248,11 @@ are alike, and each chooses one path, once:
 
 {shown}
 
+**Many vehicles.** With `--agents`, so many vehicles are drawn from the trips, and capacities are multiplied by vehicles
+drawn per vehicle of the table: `cmpg solve routing --mode static --agents 1000000 --seed 3 --out crowd`. They are
+solved and certified [by groups](../crowds.md); `groups.csv` has the path of each group, `loads.csv` flow, travel time
+and volume/capacity of each link.
+
 **The picture.** The flow of every link:
 
 ![flow of every link](paths.svg)

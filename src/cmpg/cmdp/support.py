@@ -226,9 +226,10 @@ class Restricted:
 def restricted(cmdp: CMDP, forbidden: Sequence[Forbidden], hard: BoolArray) -> Restricted | None:
     """Forbid actions in place of some constraints; None if the initial state is lost, so that no policy is feasible.
 
-    What is allowed leads only to states where something is allowed. So if no constraint is left, it is enough to make
-    what is forbidden worse than everything else: nothing that is allowed is worth less for it. Otherwise another action
-    stands in for it, since a low cost could make up for any reward.
+    What is allowed leads only to states where something is allowed. So if no constraint is left on a finite horizon, it
+    is enough to make what is forbidden worse than everything else: nothing that is allowed is worth less for it.
+    Otherwise another action stands in for it: a low cost could make up for any reward, and bounds on discounted sums
+    are as exact as values are near to each other, which those of lost states, paid for ever, would not be.
 
     Parameters
     ----------
@@ -249,7 +250,7 @@ def restricted(cmdp: CMDP, forbidden: Sequence[Forbidden], hard: BoolArray) -> R
         kept["averaged"] = cmdp.averaged[np.append(True, ~hard)]
     if not closed.any():
         return Restricted(replace(cmdp, **kept, trusted=True), None)
-    if hard.all():
+    if hard.all() and cmdp.discount is None:
         reward = np.broadcast_to(cmdp.reward, closed.shape).copy()
         reward[closed] -= 2 * cmdp.reward_range + 1
         return Restricted(replace(cmdp, reward=frozen(reward), **kept, trusted=True), None)

@@ -67,10 +67,16 @@ def certificate_record(certificate: Certificate) -> Fields:
             "gains": known.gains,
             "costs": known.costs,
         }
-        record["fractions"] = {
-            name: [None if each is None else str(each) for each in row] for name, row in numbers.items()
-        }
+        record["fractions"] = {name: [_digits(each) for each in row] for name, row in numbers.items()}
     return {name: plain(value) for name, value in record.items()}
+
+
+def _digits(number: Fraction | None) -> str | None:
+    """Return a fraction in digits; None where there is none, or where it has more of them than Python writes."""
+    try:
+        return None if number is None else str(number)
+    except ValueError:
+        return None
 
 
 def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None:

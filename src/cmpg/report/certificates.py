@@ -98,8 +98,9 @@ def agents_table(certificate: Certificate, most: int | None = MAX_ROWS) -> Table
 
 def _exact(number: Fraction | None, rounded: Number) -> Number:
     """Show a number as the fraction that it is, if that is known and short."""
-    short = number is not None and len(str(number)) <= MAX_FRACTION
-    return Number(rounded.value, str(number)) if short else rounded
+    # Digits are counted only of what has few: Python writes none of numbers with thousands.
+    few = number is not None and max(abs(number.numerator), number.denominator) < 10**MAX_FRACTION
+    return Number(rounded.value, str(number)) if few and len(str(number)) <= MAX_FRACTION else rounded
 
 
 def _price(certificate: Certificate, agent: int, constraint: int) -> Cell:

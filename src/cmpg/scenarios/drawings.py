@@ -132,9 +132,9 @@ def _routing_drawing(options: Mapping[str, Any]) -> NetworkDrawing:
 
 
 def _accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the options that a function takes."""
+    """Keep the options that a function takes and that are given."""
     known = inspect.signature(function).parameters
-    return {name: value for name, value in options.items() if name in known}
+    return {name: value for name, value in options.items() if name in known and value is not None}
 
 
 def _node_places(city: RoutingCity, network: Any) -> tuple[tuple[float, float], ...]:

@@ -129,7 +129,8 @@ def certify_crowd(game: CrowdGame, policy: CrowdPolicy, multipliers: Any = None)
     if multipliers is None and game.num_constraints:
         from cmpg.equilibrium.crowds.prices import own_multipliers  # a search, and its word is checked
 
-        multipliers = own_multipliers(game, policy)
+        proposed = own_multipliers(game, policy)
+        multipliers = np.where(np.isfinite(proposed), proposed, 0.0)  # no price is large enough: nothing is proved
     given = _multipliers(game, policy, multipliers)
     claim = CrowdClaim(
         tables=game.claim_tables(),
