@@ -3,14 +3,14 @@
     python -m checks bounds [--repeats 10000]
 
 Counts, for δ = 0.1, how often each bound missed the truth: as it is, and, for a tenth of the repeats, with its
-intervals drawn to a tenth of their length. Beside this stand the gaps of `side_by_side`. What is done is kept.
+intervals drawn to a tenth of their length. What is done is kept.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,11 +19,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from checks import BUILD, fingerprint
-from checks.learning.side_by_side import compare, hidden_game, random_cmdp
 from checks.records import Record, Records
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.cmdp.exact import Exact
+from cmpg.cmdp.model import CMDP
+from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.games.joint.game import JointGame
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.learning import optimism
@@ -54,20 +56,48 @@ def mean_misses(rng: np.random.Generator, share: float) -> bool:
     return mean + share * (bound - mean) < 0.3
 
 
-CMDP = random_cmdp(3, 2, 3, 0)
-BEST = Exact()(CMDP)
+def random_cmdp(states: int, actions: int, horizon: int, seed: int) -> CMDP:
+    """Dirichlet ½ rows, uniform payoffs, and a threshold half-way between the cheapest and the selfish policy."""
+    rng = np.random.default_rng(seed)
+    shape = (horizon, states, actions)
+    cmdp = CMDP(
+        transition=rng.dirichlet(np.full(states, 0.5), size=shape),
+        reward=rng.random(shape),
+        costs=rng.random((1, *shape)),
+        thresholds=[float(horizon)],
+        initial=rng.dirichlet(np.ones(states)),
+        horizon=horizon,
+    )
+    ends = [plan(cmdp, np.ones(1), reward_weight=0.0).costs[0], plan(cmdp, np.zeros(1)).costs[0]]
+    return replace(cmdp, thresholds=np.array([np.mean(ends)]))
+
+
+def hidden_game(cmdp: CMDP) -> JointGame:
+    """Return the game of one agent that a CMDP is."""
+    return JointGame(
+        transition=cmdp.transition,
+        rewards=cmdp.reward[None],
+        costs=cmdp.costs,
+        thresholds=cmdp.thresholds,
+        initial=cmdp.initial,
+        horizon=cmdp.horizon,
+    )
+
+
+SMALL_CMDP = random_cmdp(3, 2, 3, 0)
+BEST = Exact()(SMALL_CMDP)
 
 
 def optimism_misses(rng: np.random.Generator, share: float) -> bool:
     """The ceiling of a CMDP with 3 states, 2 actions and 3 steps, from 20 draws of each entry."""
-    kernel = np.broadcast_to(CMDP.transition, (3, 3, 2, 3))[:-1]
+    kernel = np.broadcast_to(SMALL_CMDP.transition, (3, 3, 2, 3))[:-1]
     drawn = rng.multinomial(20, kernel)
-    costs = np.broadcast_to(CMDP.costs, (1, 3, 3, 2))
+    costs = np.broadcast_to(SMALL_CMDP.costs, (1, 3, 3, 2))
     scales = np.maximum(BEST.multipliers, 1e-3)
 
     def least(draws: IntArray) -> float:
         look = optimism.Optimism(
-            optimism.Draws(draws), CMDP.reward, costs, CMDP.thresholds, CMDP.initial, scales, DELTA
+            optimism.Draws(draws), SMALL_CMDP.reward, costs, SMALL_CMDP.thresholds, SMALL_CMDP.initial, scales, DELTA
         )
         return look.least_bound(BEST.multipliers).value
 
@@ -78,7 +108,7 @@ def optimism_misses(rng: np.random.Generator, share: float) -> bool:
     return found < BEST.value
 
 
-GAME = hidden_game(CMDP)
+GAME = hidden_game(SMALL_CMDP)
 BATCHES = 2
 
 
@@ -180,14 +210,6 @@ Each bound is computed many times, and compared with the truth, on games small e
 negative control its intervals are drawn to {SHRUNK:g} of their length: it has to miss more often than δ allows, or
 misses would not be seen. Rates are Clopper-Pearson at 95 %."""
 
-GAPS = f"""\
-## With and without a box, at the same number of samples
-
-Gaps between ceiling and proved value of random CMDPs, δ = {DELTA:g}, from the same N draws of every entry: by a box
-around the kernel, and without one ([learning-theory.md](learning-theory.md), section 2), which also rolls out
-episodes: a quarter more samples."""
-
-
 CHUNK = 500
 """Repeats of one record; each has random numbers of its own."""
 
@@ -201,10 +223,7 @@ def count_misses(name: str, share: float, chunk: int) -> Record:
 
 def run_missing(repeats: int, path: Path) -> list[Record]:
     """Run what has no record yet, and return all records."""
-    records = Records(path, lambda record: tuple(record.get("gaps") or map(record.get, ("bound", "share", "chunk"))))
-    if not any("gaps" in each for each in records.known.values()):
-        for pair in compare():
-            records.keep({"gaps": [*astuple(pair)]})
+    records = Records(path, lambda record: tuple(map(record.get, ("bound", "share", "chunk"))))
     for name in BOUNDS:
         for share, number in ((SHRUNK, repeats // 10), (1.0, repeats)):
             for chunk in range(number // CHUNK):
@@ -258,16 +277,13 @@ def page(records: Sequence[Record]) -> str:
     lines = ["| bound | repeats | misses | rate | negative control: repeats | misses | rate |", "|" + " --- |" * 7]
     for name in BOUNDS:
         counts = [
-            [each["missed"] for each in records if each.get("bound") == name and each["share"] == share]
+            [each["missed"] for each in records if each["bound"] == name and each["share"] == share]
             for share in (1.0, SHRUNK)
         ]
         if all(counts):
             lines.append(f"| {' | '.join([name, *_tally(counts[0]), *_tally(counts[1])])} |")
-    rows = ["| S, A, H | N | box | without | times smaller |", "|" + " --- |" * 5]
-    for states, actions, horizon, count, box, draws in (each["gaps"] for each in records if "gaps" in each):
-        rows.append(f"| {states}, {actions}, {horizon} | {count:,} | {box:.3g} | {draws:.3g} | {box / draws:.1f} |")
     bets = ["| samples, compared | least | median | largest |", "|" + " --- |" * 4, *bet_savings()]
-    return "\n\n".join([HEAD, "\n".join(lines), GAPS, "\n".join(rows), BETS, "\n".join(bets)]) + "\n"
+    return "\n\n".join([HEAD, "\n".join(lines), BETS, "\n".join(bets)]) + "\n"
 
 
 def _tally(missed: Sequence[int]) -> list[str]:

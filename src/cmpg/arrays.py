@@ -414,10 +414,10 @@ def require_at_least_zero(**amounts: Any) -> None:
             raise GameError(f"{where} is {given[index]:g}; a number of at least 0 is required.")
 
 
-def check_number(name: str, value: Any, *, error: type[CMPGError] = CMPGError) -> None:
+def check_number(name: str, value: Any) -> None:
     """Raise unless a value is one number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction, np.integer, np.floating)):
-        raise error(f"{name} is {value!r}; a number is required.")
+        raise CMPGError(f"{name} is {value!r}; a number is required.")
 
 
 def check_positive(name: str, value: Any) -> None:

@@ -8,8 +8,6 @@ import pytest
 
 from cmpg.equilibrium.solve import solve
 from cmpg.games.potential.check import Verdict, check_potential
-from cmpg.policy import JointPolicy
-from cmpg.scenarios import robots
 
 
 def quick_cases():
@@ -95,26 +93,3 @@ def test_a_bold_step_breaks_everything_once_in_a_thousand():
 
     broken = rare_catastrophe().transition[0, 0, ..., 1]
     assert broken == pytest.approx(np.array([[0, 1e-3], [1e-3, 1 - 0.999**2]]))
-
-
-def test_budgets_of_zero_are_confirmed_by_reachability_and_false_claims_are_not():
-    from checks.hard_budgets import arrivals, confirmed, meetings, walked
-
-    game = robots(num_agents=4, seed=3, horizon=16, threshold=0.0, success=1.0)
-    result = solve(game, epsilon=1e-4)
-    assert confirmed(game, result)
-    path = walked(game, result)
-    goals = [int(np.flatnonzero(agent.reward[0, :, 0] == 0)[0]) for agent in game.agents]
-    assert meetings(path) == 0
-    assert arrivals(path, goals) >= -result.values.sum()
-    assert meetings(path[:, [0, 0]]) == len(path) - 1
-
-    def claim(policy):
-        return replace(result, incumbent=replace(result.incumbent, policy=policy))
-
-    waits = np.zeros(game.policy_shapes[0])
-    waits[..., 0] = 1.0
-    assert not confirmed(game, claim(result.policy.replace(0, waits)))  # it would gain by going
-    straight = solve(robots(num_agents=4, seed=3, horizon=16, threshold=1e9, success=1.0)).policy
-    uniform = JointPolicy.uniform(game.policy_shapes)
-    assert not confirmed(game, claim(straight.mix(uniform, 0.5)))  # they would meet, with some probability

@@ -222,15 +222,15 @@ def joint_planner(cmdps, thresholds):
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(1, 3), SEEDS, st.sampled_from(["simplex", "ipm"]))
-def test_independent_agents_do_as_well_as_one_planner(constraints, seed, method):
+@given(st.integers(1, 3), SEEDS)
+def test_independent_agents_do_as_well_as_one_planner(constraints, seed):
     rng = np.random.default_rng(seed)
     cmdps = [
         random_cmdp(rng.integers(1 << 30), states=s, actions=a, horizon=3, constraints=constraints)
         for s, a in [(3, 2), (2, 3)]
     ]
     thresholds = rng.random(constraints) * 4
-    found = independent_slack(cmdps, thresholds, method=method)
+    found = independent_slack(cmdps, thresholds)
     assert found.slack == pytest.approx(greatest_slack(joint_planner(cmdps, thresholds)).slack, abs=1e-7)
     assert found.bound == pytest.approx(found.slack, abs=1e-7)
     totals = sum(evaluate(cmdp, policy).costs for cmdp, policy in zip(cmdps, found.policies, strict=True))

@@ -76,7 +76,7 @@ def test_outcomes_are_read_with_zero_for_none(tmp_path):
 def test_out_and_in_again_is_the_same_game(tmp_path, sizes):
     rng = np.random.default_rng(len(sizes))
     game = one_shot(*rng.normal(size=(len(sizes), *sizes)))
-    again = read_nfg(written(tmp_path, nfg_text(game, title='with "quotes" and \\')))
+    again = read_nfg(written(tmp_path, nfg_text(game)))
     assert again.rewards.tolist() == game.rewards.tolist()
     exact = one_shot(*(np.vectorize(Fraction)(rng.integers(-9, 9, size=sizes), 7) for _ in sizes))
     again = read_nfg(written(tmp_path, nfg_text(exact)), exact=True)

@@ -103,23 +103,19 @@ def proved_bound(cmdp: CMDP, multipliers: FloatArray) -> float:
     return float(dual_bound(cmdp, multipliers)) + 2 * cmdp.rounding * size + hidden
 
 
-def greatest_slack(
-    cmdp: CMDP, *, enough: float = np.inf, units: FloatArray | None = None, rng: np.random.Generator | None = None
-) -> CMDPSlack:
-    """Maximise min_j (α_j − V^{c_j})/units_j over all policies, or stop as soon as it exceeds `enough`.
+def greatest_slack(cmdp: CMDP, *, units: FloatArray | None = None, rng: np.random.Generator | None = None) -> CMDPSlack:
+    """Maximise min_j (α_j − V^{c_j})/units_j over all policies.
 
     Parameters
     ----------
     cmdp
         A CMDP with at least one constraint.
-    enough
-        A slack that will do.
     units : [k]
         In what each constraint's slack is measured: ones unless given.
     rng
         Breaks ties at random.
     """
-    return widest_slack(_program(cmdp, rng), enough=enough, units=units)
+    return widest_slack(_program(cmdp, rng), units=units)
 
 
 def check_feasible(cmdp: CMDP, safe: CMDPSlack) -> None:

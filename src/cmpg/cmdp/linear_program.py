@@ -163,7 +163,7 @@ class IndependentSlack:
     bound: float  # λ·α − Σ_i min V_i^{λ·c}: no policies have more slack
 
 
-def independent_slack(cmdps: Sequence[CMDP], thresholds: FloatArray, *, method: Method = "simplex") -> IndependentSlack:
+def independent_slack(cmdps: Sequence[CMDP], thresholds: FloatArray) -> IndependentSlack:
     """Maximise min_j (α_j − Σ_i V_i^{c_j}) over the policies of agents who do not influence each other.
 
     Negative slack is an answer, not an error: `bound < 0` then proves that the thresholds cannot be met.
@@ -174,8 +174,6 @@ def independent_slack(cmdps: Sequence[CMDP], thresholds: FloatArray, *, method: 
         One process per agent, with the same number of constraints; rewards and thresholds of their own play no part.
     thresholds : [k]
         α, for the sum of the agents' costs.
-    method
-        How HiGHS solves the program first.
 
     Examples
     --------
@@ -191,7 +189,7 @@ def independent_slack(cmdps: Sequence[CMDP], thresholds: FloatArray, *, method: 
         check_thresholds(thresholds, cmdp.num_constraints)
     unit = max(float(cmdp.step_sizes[1:].max()) for cmdp in cmdps) or 1.0
     model = _block_model(cmdps, thresholds, unit)
-    for each in (method, OTHER[method]):
+    for each in OTHER:
         found = _independent(cmdps, thresholds, propose(model, method=each))
         if found.bound - found.slack <= CHECKS * sum(float(cmdp.sizes[1:].max()) for cmdp in cmdps):
             return found

@@ -173,15 +173,17 @@ def _maximiser(game: Game, rng: np.random.Generator | None) -> _Maximiser:
     return _Maximiser(lambda position, multipliers: _penalised_ascent(position, multipliers, rng), exact=False)
 
 
-def _penalised_ascent(
-    position: Position, prices: FloatArray, rng: np.random.Generator | None, *, max_rounds: int = 50
-) -> Position:
+MAX_ROUNDS = 50
+"""Answers per agent at most, while all maximise r − λ·c in turn; multipliers that no method can use take this long."""
+
+
+def _penalised_ascent(position: Position, prices: FloatArray, rng: np.random.Generator | None) -> Position:
     def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
         chosen = _best_answer(position, agent, prices, rng)
         worth = chosen.gain > 1e-9 * max(1.0, abs(chosen.value))
         return Answer(chosen.policy, chosen.gain if worth else 0.0)
 
-    rules = Rules(max_answers=max_rounds * len(position.policy))
+    rules = Rules(max_answers=MAX_ROUNDS * len(position.policy))
     return uninterrupted(take_turns(position, answer, rules, traced=False)).position
 
 

@@ -222,15 +222,13 @@ class _Words:
             raise line.error(f"{word[:40]!r} follows after the last number.")
 
 
-def nfg_text(game: Game, *, title: str = "", without_constraints: bool = False) -> str:
+def nfg_text(game: Game, *, without_constraints: bool = False) -> str:
     """Return a one-shot game in Gambit's strategic form.
 
     Parameters
     ----------
     game
         Joint, with one state and one step.
-    title
-        For the head.
     without_constraints
         Whether the constraints go; a game with constraints is refused otherwise.
 
@@ -261,7 +259,7 @@ def nfg_text(game: Game, *, title: str = "", without_constraints: bool = False) 
     agents = " ".join(_quoted(name) for name in names.all_agents(joint.num_agents))
     each = [names.all_actions(i, count) for i, count in enumerate(joint.num_actions)]
     strategies = " ".join(f"{{ {' '.join(map(_quoted, own))} }}" for own in each)
-    lines = [f"NFG 1 R {_quoted(title)} {{ {agents} }}", f"{{ {strategies} }}", '""', *_payoff_lines(joint)]
+    lines = [f'NFG 1 R "" {{ {agents} }}', f"{{ {strategies} }}", '""', *_payoff_lines(joint)]
     return "\n".join(lines) + "\n"
 
 

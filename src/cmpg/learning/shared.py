@@ -36,7 +36,7 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
 from cmpg.games.game import Game
-from cmpg.learning.confidence import Interval, binomial_interval, check_accuracy
+from cmpg.learning.confidence import binomial_interval, check_accuracy
 from cmpg.learning.generative import Adaptive, cost_variances
 from cmpg.learning.joint_model import CountingModel, JointModel, model_of
 from cmpg.learning.local.model import LocalModel
@@ -122,7 +122,6 @@ def learn_shared(
     delta: float,
     first_count: int = 64,
     max_count: int = 2**30,
-    interval: Interval = binomial_interval,
     time_limit: float = np.inf,
     on_round: Callable[[Round], None] | None = None,
 ) -> LearnResult:
@@ -136,8 +135,6 @@ def learn_shared(
         With probability at least 1 − δ no agent gains more than ε by deviating.
     first_count, max_count
         Samples of every entry in the first round, and at most.
-    interval
-        How one probability is bounded.
     time_limit
         Seconds; a round that has not ended by then is given up.
     on_round
@@ -154,7 +151,7 @@ def learn_shared(
     check_accuracy(epsilon, delta)
     if not 1 <= first_count <= max_count:
         raise CMPGError(f"first_count is {first_count} and max_count {max_count}; 1 ≤ first_count ≤ max_count.")
-    run = _SharedRounds(simulator, epsilon=epsilon, delta=delta, interval=interval)
+    run = _SharedRounds(simulator, epsilon=epsilon, delta=delta)
     spent = f"{max_count:,} samples of every entry are not enough."
     return until_ended(run, run.rounds(first_count, max_count), spent, time_limit=time_limit, on_round=on_round)
 
@@ -222,16 +219,9 @@ def until_ended(
 class _SharedRounds:
     """The samples so far, and the policy that was found with them."""
 
-    def __init__(
-        self,
-        simulator: Simulator | LocalSimulator,
-        *,
-        epsilon: float,
-        delta: float,
-        interval: Interval,
-    ) -> None:
+    def __init__(self, simulator: Simulator | LocalSimulator, *, epsilon: float, delta: float) -> None:
         known = simulator.known
-        self.simulator, self.claimed, self.delta, self.interval = Logbook(simulator), epsilon, delta, interval
+        self.simulator, self.claimed, self.delta = Logbook(simulator), epsilon, delta
         self.epsilon, self.limits = known.left_of(epsilon), known.limits
         self.samples: Any = None
         self.number = 0
@@ -263,10 +253,10 @@ class _SharedRounds:
         share, known = self.delta / (self.number * (self.number + 1)), self.simulator.known
         model: LocalModel | JointModel | CountingModel
         if isinstance(known, LocalProblemSpec):
-            model = LocalModel.of(known, samples, delta=share, interval=self.interval)
+            model = LocalModel.of(known, samples, delta=share, interval=binomial_interval)
         else:
             share = share / 2 if known.horizon > 1 else share
-            model = model_of(known, samples, delta=share, interval=self.interval)
+            model = model_of(known, samples, delta=share, interval=binomial_interval)
         far = FAR * self.epsilon if isinstance(model, LocalModel) else np.inf
         found = tightened(model, self.limits, self.best.policy, epsilon=self.epsilon, far=far)
         if found is not None and found.feasible and self.epsilon < found.gap <= NEAR_EPSILON * self.epsilon:

@@ -51,12 +51,10 @@ def allowance_text(certificate: CrowdCertificate) -> str:
     )
 
 
-def crowd_groups_table(
-    certificate: CrowdCertificate, most: int = SHOWN_GROUPS, *, ranges: IntArray | None = None
-) -> Table:
+def crowd_groups_table(certificate: CrowdCertificate, *, ranges: IntArray | None = None) -> Table:
     """Return the largest groups: agents as ranges, value, gain and prices."""
     names, sizes = certificate.names, certificate.number
-    shown = np.argsort(-sizes, kind="stable")[:most].tolist()
+    shown = np.argsort(-sizes, kind="stable")[:SHOWN_GROUPS].tolist()
     prices = tuple(f"price of {names.constraint(j)}" for j in range(len(certificate.thresholds)))
     rows = tuple(
         (

@@ -167,7 +167,7 @@ def _spread(network: Network) -> FloatArray:
     return spread
 
 
-def apart(points: FloatArray, *, least: float = 0.085, rounds: int = 200) -> FloatArray:
+def apart(points: FloatArray, *, least: float = 0.085) -> FloatArray:
     """Push points [m, 2] of the unit square away from each other until none overlap, and no further.
 
     Examples
@@ -177,7 +177,7 @@ def apart(points: FloatArray, *, least: float = 0.085, rounds: int = 200) -> Flo
     """
     least = min(least, 0.7 / max(len(points), 1) ** 0.5)
     moved, order = points.astype(np.float64), np.arange(len(points))
-    for _ in range(rounds):
+    for _ in range(200):  # few points need more than a dozen; a picture may overlap a little
         lines = moved[:, None] - moved[None]
         lengths = np.sqrt((lines**2).sum(axis=2))
         lengths[order, order] = np.inf

@@ -57,11 +57,11 @@ OPTIMAL = "optimal"
 """The tolls that make the system optimum an equilibrium."""
 
 
-def found_paths(roads: Roads, demand: Demand, *, rounds: int = ROUNDS) -> tuple[tuple[Path, ...], ...]:
+def found_paths(roads: Roads, demand: Demand) -> tuple[tuple[Path, ...], ...]:
     """Return the paths that the Frank-Wolfe method meets, for each pair."""
     known: list[dict[Path, None]] = [{} for _ in demand.pairs]
     flows = np.zeros(len(roads.ends))
-    for number in range(rounds):
+    for number in range(ROUNDS):
         paths, _ = shortest_paths(roads, demand, roads.costs(flows))
         target = np.zeros(len(flows))
         for place, (path, flow) in enumerate(zip(paths, demand.flows, strict=True)):
