@@ -329,9 +329,9 @@ class JointPolicy:
         if not isinstance(stored, CompactTable):
             found: FloatArray = stored[h, state]
             return found
-        place = h * states + state
-        mixed = int(np.searchsorted(stored.mixed, place))
-        if mixed < len(stored.mixed) and stored.mixed[mixed] == place:
+        index = h * states + state
+        mixed = int(np.searchsorted(stored.mixed, index))
+        if mixed < len(stored.mixed) and stored.mixed[mixed] == index:
             return np.asarray(stored.rows[mixed])
         row = np.zeros(actions)
         row[stored.actions[h, state]] = 1.0
@@ -476,9 +476,9 @@ def draw(probabilities: FloatArray, rng: np.random.Generator) -> int:
     1
     """
     sums = probabilities.cumsum()
-    place = int(sums.searchsorted(rng.random() * sums[-1], side="right"))
+    index = int(sums.searchsorted(rng.random() * sums[-1], side="right"))
     # Rounding can take a draw up to the sum itself; what is meant is the last place with a probability.
-    return place if place < len(sums) else int(sums.searchsorted(sums[-1]))
+    return index if index < len(sums) else int(sums.searchsorted(sums[-1]))
 
 
 def _rows_that_mix(table: Stored) -> int:

@@ -122,8 +122,8 @@ def action_values(cmdp: CMDP, policy: FloatArray) -> FloatArray:
     found = np.empty((cmdp.num_steps, 1 + cmdp.num_constraints, *cmdp.policy_shape[1:]))
     if cmdp.discount is not None:
         ahead = cmdp.discount * (cmdp.matrix(0) @ stationary_values(cmdp, policy[0]))
-        for place, table in enumerate((cmdp.reward, *cmdp.costs)):
-            found[0, place] = table[0] + ahead[:, place].reshape(table[0].shape)
+        for index, table in enumerate((cmdp.reward, *cmdp.costs)):
+            found[0, index] = table[0] + ahead[:, index].reshape(table[0].shape)
         return found
 
     def average(step: int, worth: FloatArray) -> FloatArray:
@@ -170,8 +170,8 @@ def stages_backwards(cmdp: CMDP) -> Iterator[tuple[int, FloatArray]]:
     # A block of steps at a time: in small processes the calls of NumPy take the time, and no large table is copied.
     for block in blocks_backwards(cmdp.num_steps, prod(shape)):
         stages = np.empty((block.stop - block.start, *shape), dtype=cmdp.reward.dtype)
-        for place, table in enumerate(tables):
-            stages[:, place] = table if len(table) == 1 else table[block]
+        for index, table in enumerate(tables):
+            stages[:, index] = table if len(table) == 1 else table[block]
         yield from steps_backwards(block, stages.reshape(*stages.shape[:2], -1))
 
 

@@ -167,7 +167,7 @@ class CMDP:
     @cached_property
     def step_sizes(self) -> FloatArray:
         """The largest |r| and the largest of each |c_j|: [1 + k]."""
-        tables = [thin(table) for table in (self.reward, *self.costs)]
+        tables = [drop_broadcast(table) for table in (self.reward, *self.costs)]
         return frozen(np.array([max(float(table.max()), -float(table.min())) for table in tables]))
 
     @cached_property
@@ -176,7 +176,7 @@ class CMDP:
 
         A cost that is an average of costs of both signs is none of them: it may be next to nothing, and its error not.
         """
-        found = np.array([bool(thin(cost).min() >= 0) for cost in self.costs], dtype=np.bool_)
+        found = np.array([bool(drop_broadcast(cost).min() >= 0) for cost in self.costs], dtype=np.bool_)
         return found if self.averaged is None else found & (self.averaged[1:] == 0)
 
     @cached_property
@@ -202,7 +202,7 @@ class CMDP:
         return isinstance(self.transition, tuple | MixedRows)
 
 
-def thin(table: FloatArray) -> FloatArray:
+def drop_broadcast(table: FloatArray) -> FloatArray:
     """Return a table [..., S, A] that was made by repeating one column as that column, [..., S, 1]; others as they are.
 
     Many tables depend on the state alone. Such a view takes an A-th of the memory, and of the time to read.
@@ -212,7 +212,7 @@ def thin(table: FloatArray) -> FloatArray:
 
 def _largest_sum(table: FloatArray, length: float) -> float:
     """Return Σ_h max |l_h| of a table whose first axis is the step, or its one step's maximum times the length."""
-    flat = thin(table).reshape(len(table), -1)
+    flat = drop_broadcast(table).reshape(len(table), -1)
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
     return float(largest.sum()) if len(largest) > 1 else float(largest[0]) * length
 
@@ -255,7 +255,7 @@ def total_weight(horizon: int | None, discount: float | None) -> float:
 
 def total_range(table: FloatArray, horizon: int | None, discount: float | None) -> float:
     """Return Σ_h (max − min) of a table whose first axis is the step; discounted, the range over (1 − γ)."""
-    flat = thin(table).reshape(len(table), -1)
+    flat = drop_broadcast(table).reshape(len(table), -1)
     ranges = flat.max(axis=1) - flat.min(axis=1)
     if discount is not None:
         return float(ranges[0]) / (1 - discount)

@@ -35,7 +35,7 @@ from cmpg.cmdp.evaluation import (
     steps_backwards,
 )
 from cmpg.cmdp.kernels.choice import kernels_for
-from cmpg.cmdp.model import CMDP, thin
+from cmpg.cmdp.model import CMDP, drop_broadcast
 from cmpg.errors import SolverError
 
 TIE = 1e-12
@@ -299,10 +299,10 @@ def _scalar_stages(
     """
     steps, states, actions = cmdp.policy_shape
     for block in blocks_backwards(steps, states * actions):
-        total = thin(cmdp.reward if len(cmdp.reward) == 1 else cmdp.reward[block])
+        total = drop_broadcast(cmdp.reward if len(cmdp.reward) == 1 else cmdp.reward[block])
         for multiplier, cost in zip(multipliers, cmdp.costs, strict=True):
             if multiplier:
-                total = total - multiplier * thin(cost if len(cost) == 1 else cost[block])
+                total = total - multiplier * drop_broadcast(cost if len(cost) == 1 else cost[block])
         stages = np.empty((block.stop - block.start, actions, states), dtype=total.dtype)
         stages[:] = total.transpose(0, 2, 1)
         if blocks is not None:

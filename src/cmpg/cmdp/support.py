@@ -113,12 +113,12 @@ def whole_multiples(*tables: Any, times: int = 1) -> tuple[list[Any], int]:
 
     They are 64-bit integers where `times` the largest of them is one, and Python's own elsewhere.
     """
-    known, places = np.unique(np.concatenate([table.ravel() for table in tables]), return_inverse=True)
+    known, indices = np.unique(np.concatenate([table.ravel() for table in tables]), return_inverse=True)
     numbers = [Fraction(each) for each in known]
     unit = lcm(*(number.denominator for number in numbers))
     units = [int(number * unit) for number in numbers]
     fits = times * max(abs(units[0]), abs(units[-1])) < 2**62
-    whole = np.array(units, dtype=np.int64 if fits else object)[places]
+    whole = np.array(units, dtype=np.int64 if fits else object)[indices]
     parts = np.split(whole, np.cumsum([table.size for table in tables])[:-1])
     return [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)], unit
 

@@ -521,7 +521,7 @@ def check_multipliers(game: Game, multipliers: Any) -> FloatArray:
     if (given < 0).any():
         raise PolicyError("multipliers has a negative entry; a multiplier is at least zero.")
     if (free := ((given != 0) | hard) & ~binds_of(game)).any():
-        i, j = (int(place[0]) for place in np.nonzero(free))
+        i, j = (int(index[0]) for index in np.nonzero(free))
         raise PolicyError(f"multipliers[{i}, {j}] is not zero; constraint {j} does not bind agent {i}.")
     return frozen(np.where(hard, np.inf, given)) if hard.any() else given
 

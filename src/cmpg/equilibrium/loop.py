@@ -307,7 +307,7 @@ class _Turns(Generic[Where]):
             threads = Jobs(self.workers, backend="threads")
             tasks = list(zip(missing, streams, strict=True))
             found = dict(run_tasks(lambda task: self.answer(position, *task), tasks, jobs=threads))
-            self.answers.update({agent: found[place] for place, agent in enumerate(missing)})
+            self.answers.update({agent: found[index] for index, agent in enumerate(missing)})
         else:
             for agent, stream in zip(missing, streams, strict=True):
                 self.answers[agent] = self.answer(position, agent, stream)

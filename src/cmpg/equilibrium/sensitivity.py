@@ -115,11 +115,11 @@ def around(threshold: float, cost: float) -> FloatArray:
 
 def _best_values(cmdp: CMDP, changes: FloatArray, constraint: int) -> FloatArray:
     values = np.full(len(changes), np.nan)
-    for place, change in enumerate(changes):
-        limits = cmdp.thresholds.copy()
-        limits[constraint] += change
+    for index, change in enumerate(changes):
+        thresholds = cmdp.thresholds.copy()
+        thresholds[constraint] += change
         try:
-            values[place] = Exact()(replace(cmdp, thresholds=limits, trusted=True)).value
+            values[index] = Exact()(replace(cmdp, thresholds=thresholds, trusted=True)).value
         except InfeasibleError:
             continue
     return values
@@ -155,9 +155,9 @@ def solve_around(game: Game, policy: JointPolicy, *, constraint: int, epsilon: f
     found: list[tuple[float, float]] = []
     cost = float(game.at(policy).costs[constraint])
     for threshold in around(float(game.thresholds[constraint]), cost)[:: POINTS // 10]:
-        limits = game.thresholds.copy()
-        limits[constraint] = threshold
-        other = game.with_thresholds(limits)
+        thresholds = game.thresholds.copy()
+        thresholds[constraint] = threshold
+        other = game.with_thresholds(thresholds)
         result = uninterrupted(solve(other, epsilon=epsilon, start=policy, time_limit=2.0))
         if result.certified:
             found.append((float(threshold), float(result.values.sum())))

@@ -57,26 +57,26 @@ class SearchTable:
         lengths = np.diff(matrix.indptr)
         width = 1 << int(lengths.max() - 1).bit_length()
         row = np.repeat(np.arange(len(lengths)), lengths)
-        place = np.arange(len(matrix.data)) - matrix.indptr[row]
+        index = np.arange(len(matrix.data)) - matrix.indptr[row]
         # Row by row and not as differences of one long sum, whose rounding would grow with the number of rows.
         table = np.zeros((len(lengths), width))
-        table[row, place] = matrix.data
+        table[row, index] = matrix.data
         sums = np.cumsum(table, axis=1)
         sums /= sums[:, -1:]
         sums[np.arange(width) >= lengths[:, None] - 1] = np.inf
         columns = np.zeros(table.shape, dtype=np.int64)
-        columns[row, place] = matrix.indices
+        columns[row, index] = matrix.indices
         return cls(width, sums.ravel(), columns.ravel())
 
     def draw(self, rows: IntArray, uniform: FloatArray | None) -> IntArray:
         """Return a column of each of these rows, for numbers drawn uniformly from [0, 1); None where width is 1."""
-        place = rows * self.width
+        index = rows * self.width
         half = self.width >> 1
         while half and uniform is not None:
             # How many of the sums are at most the number, bit by bit from the highest.
-            place += half * (self.sums.take(place + (half - 1)) <= uniform)
+            index += half * (self.sums.take(index + (half - 1)) <= uniform)
             half >>= 1
-        return np.asarray(self.columns.take(place))
+        return np.asarray(self.columns.take(index))
 
     def drawn(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """Return a column of each of these rows, at random."""
@@ -104,11 +104,11 @@ class PolicyTable:
         parts, rows, count = [], [], 0
         widest = max(shape[2] for shape in policy.shapes)
         for stored in policy.stored:
-            actions, places, mixing = _split(stored)
-            actions[places // actions.shape[1], places % actions.shape[1]] = -1 - count - np.arange(len(places))
+            actions, indices, mixing = _split(stored)
+            actions[indices // actions.shape[1], indices % actions.shape[1]] = -1 - count - np.arange(len(indices))
             parts.append(actions)
             rows.append(np.pad(mixing, ((0, 0), (0, widest - mixing.shape[1]))))
-            count += len(places)
+            count += len(indices)
         sizes = [shape[1] for shape in policy.shapes]
         table = SearchTable.of(np.concatenate(rows)) if count else None
         return cls(np.concatenate(parts, axis=1), np.concatenate([[0], np.cumsum(sizes)[:-1]]), table)
@@ -183,8 +183,8 @@ def _split(stored: Stored) -> tuple[IntArray, IntArray, FloatArray]:
     if isinstance(stored, CompactTable):
         return stored.actions.astype(np.int64), stored.mixed, stored.rows
     rows = stored.reshape(-1, stored.shape[2])
-    places = np.flatnonzero((rows > 0).sum(axis=1) > 1)
-    return rows.argmax(axis=1).reshape(stored.shape[:2]), places, rows[places]
+    indices = np.flatnonzero((rows > 0).sum(axis=1) > 1)
+    return rows.argmax(axis=1).reshape(stored.shape[:2]), indices, rows[indices]
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,12 +330,12 @@ class LocalStepper:
         column = np.arange(episodes)
         if not self._used:
             return
-        places = [slot.take(rows) for slot in self._used]  # each [n, B], the last resource for none
-        keys = [place * episodes + column for place in places]
+        indices = [slot.take(rows) for slot in self._used]  # each [n, B], the last resource for none
+        keys = [index * episodes + column for index in indices]
         loads = self._counted(keys, (game.num_resources + 1) * episodes)
         loads[-episodes:] = 0  # of what stands for no resource
-        for place, key in zip(places, keys, strict=True):
-            entries = place * (game.num_agents + 1) + loads.take(key)
+        for index, key in zip(indices, keys, strict=True):
+            entries = index * (game.num_agents + 1) + loads.take(key)
             if self._delays is not None:
                 rewards -= at_step(self._delays, h).take(entries)
             for j, shares in enumerate(at_step(self._shares, h)):
@@ -475,8 +475,8 @@ class OneByOne:
 
 def draw_from_row(matrix: Any, row: int, rng: np.random.Generator) -> int:
     """Draw a column from one row of a CSR matrix of probabilities."""
-    places, probabilities = entries(matrix, row)
-    return int(places[draw(probabilities, rng)])
+    indices, probabilities = entries(matrix, row)
+    return int(indices[draw(probabilities, rng)])
 
 
 def entries(matrix: Any, row: int) -> tuple[IntArray, FloatArray]:

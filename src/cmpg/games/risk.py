@@ -199,18 +199,18 @@ def _built(joint: JointGame, budgets: Sequence[Budget], *, keep_expected: bool) 
     levels = tuple(each.levels for each in counters)
     _require_size(joint, levels)
     cells = prod(levels)
-    places = np.array(np.unravel_index(np.arange(cells), levels))  # [counters, cells]
+    indices = np.array(np.unravel_index(np.arange(cells), levels))  # [counters, cells]
     steps = _num_tables(joint, counters)
     matrices, charges = [], []
     for step in range(steps):
         after = np.stack(
             [
-                np.minimum(place + _cut(each, step)[..., None], each.levels - 1)  # [S, ΠA, cells]
-                for each, place in zip(counters, places, strict=True)
+                np.minimum(index + _cut(each, step)[..., None], each.levels - 1)  # [S, ΠA, cells]
+                for each, index in zip(counters, indices, strict=True)
             ]
         )
         matrices.append(augmented_rows(_matrix(joint, step), np.ravel_multi_index(tuple(after), levels), cells))
-        charges.append(_passing(joint, chances, counters, places, after))
+        charges.append(_passing(joint, chances, counters, indices, after))
     costs, limits, names = _expected(joint, budgets, cells, keep=keep_expected)
     chance = np.moveaxis(np.stack(charges), 0, 1)
     chance = chance.reshape(len(chances), steps, joint.num_states * cells, *joint.num_actions)
@@ -225,7 +225,7 @@ def _built(joint: JointGame, budgets: Sequence[Budget], *, keep_expected: bool) 
         initial=np.kron(to_floats(joint.initial), np.eye(cells)[0]),
         horizon=joint.horizon,
         agent_names=joint.agent_names,
-        state_names=_state_names(joint, counters, places),
+        state_names=_state_names(joint, counters, indices),
         action_names=joint.action_names,
         constraint_names=[*names, *(each.name(_name(joint, _number(joint, each))) for each in chances)],
     )
@@ -319,12 +319,12 @@ class CVaRGame:
 
     def _charges(self, budget: CVaR, t: int) -> FloatArray:
         """Return what a step adds to (x − t)⁺, in units: [1, H or 1, S·cells, *A]."""
-        place = [each.cost for each in self.counters].index(_number(self.original, budget))
+        index = [each.cost for each in self.counters].index(_number(self.original, budget))
         levels = tuple(each.levels for each in self.counters)
-        spent = np.array(np.unravel_index(np.arange(prod(levels)), levels))[place]  # [cells]
+        spent = np.array(np.unravel_index(np.arange(prod(levels)), levels))[index]  # [cells]
         found = []
-        for step in range(len(self.counters[place].amounts)):
-            amounts = _at(self.counters[place].amounts, step).astype(np.float64)[:, None, :]  # [S, 1, ΠA]
+        for step in range(len(self.counters[index].amounts)):
+            amounts = _at(self.counters[index].amounts, step).astype(np.float64)[:, None, :]  # [S, 1, ΠA]
             short = np.maximum(t - spent, 0)[None, :, None]  # above t every unit counts, wherever x is cut
             found.append(np.maximum(amounts - short, 0.0))
         table = np.stack(found).reshape(1, len(found), self.base.num_states, *self.base.num_actions)
@@ -497,13 +497,13 @@ def units_of(costs: FloatArray) -> tuple[Fraction, IntArray]:
     >>> unit, amounts.tolist()
     (Fraction(1, 2), [0, 1, 3])
     """
-    known, places = np.unique(costs, return_inverse=True)
+    known, indices = np.unique(costs, return_inverse=True)
     numbers = [Fraction(float(each)) for each in known]
     bottom = lcm(*(each.denominator for each in numbers))
     whole = [int(each * bottom) for each in numbers]
     common = int(np.gcd.reduce(np.array(whole, dtype=object))) or 1
     amounts = np.array([each // common for each in whole], dtype=object)
-    return Fraction(common, bottom), amounts[places.ravel()].reshape(costs.shape)
+    return Fraction(common, bottom), amounts[indices.ravel()].reshape(costs.shape)
 
 
 def _counters(game: JointGame, budgets: Sequence[Budget]) -> list[Counter]:
@@ -568,16 +568,16 @@ def augmented_rows(matrix: Any, after: IntArray, cells: int) -> Any:
 
 
 def _passing(
-    game: JointGame, budgets: Sequence[Chance], counters: Sequence[Counter], places: IntArray, after: IntArray
+    game: JointGame, budgets: Sequence[Chance], counters: Sequence[Counter], indices: IntArray, after: IntArray
 ) -> FloatArray:
     """Return 1 where a step passes the limit of a budget: [budgets, S·cells, ΠA]."""
     found = []
     for budget in budgets:
         number = [each.cost for each in counters].index(_number(game, budget))
         limit = floor(Fraction(budget.at_most) / counters[number].unit)
-        passes = (places[number] <= limit) & (after[number] > limit)  # [S, ΠA, cells]
+        passes = (indices[number] <= limit) & (after[number] > limit)  # [S, ΠA, cells]
         found.append(np.moveaxis(passes, 2, 1).reshape(-1, passes.shape[1]).astype(np.float64))
-    return np.array(found).reshape(len(found), game.num_states * places.shape[1], after.shape[2])
+    return np.array(found).reshape(len(found), game.num_states * indices.shape[1], after.shape[2])
 
 
 def _expected(
@@ -590,10 +590,10 @@ def _expected(
     return costs, [float(game.thresholds[j]) for j in kept], [_name(game, j) for j in kept]
 
 
-def _state_names(game: JointGame, counters: Sequence[Counter], places: IntArray) -> list[str]:
+def _state_names(game: JointGame, counters: Sequence[Counter], indices: IntArray) -> list[str]:
     names = game.names.all_states(0, game.num_states)
     spent = []
-    for cell in places.T:
+    for cell in indices.T:
         parts = [
             f"{_name(game, each.cost)} {'over' if x == each.levels - 1 else f'{float(x * each.unit):g}'}"
             for each, x in zip(counters, cell.tolist(), strict=True)
@@ -747,8 +747,8 @@ def law_of_sums(
     for step, (law, paid, matrix) in enumerate(steps):
         known, code = np.unique(paid, return_inverse=True)
         code = code.reshape(paid.shape)
-        after, place = np.unique(sums[:, None] + known[None, :], return_inverse=True)
-        place = place.reshape(len(sums), len(known))
+        after, index = np.unique(sums[:, None] + known[None, :], return_inverse=True)
+        index = index.reshape(len(sums), len(known))
         if len(after) * num_states > 100 * MAX_ATOMS or len(after) > MAX_ATOMS:
             raise TooLargeError(
                 f"{name} has {len(after):,} different sums after {step + 1} steps; "
@@ -762,7 +762,7 @@ def law_of_sums(
                     (chosen.ravel(), np.arange(chosen.size), np.arange(0, chosen.size + 1, chosen.shape[1]))
                 )
                 moved = np.asarray((flows @ matrix).T @ mass)  # [S, L]
-                np.add.at(ahead.T, place[:, c], moved.T)
+                np.add.at(ahead.T, index[:, c], moved.T)
         sums, mass = after, ahead
     total = mass.sum(axis=0)
     seen = total > 0

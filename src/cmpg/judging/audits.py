@@ -437,10 +437,10 @@ def _candidates(
 ) -> list[tuple[str, Deviating]]:
     """Return deviations to measure: planned in the estimated model, given, and trained."""
     found: list[tuple[str, Deviating]] = []
-    for place, room in enumerate((1.0, 3.0)):
+    for index, room in enumerate((1.0, 3.0)):
         planned = _planned(world, explorer, room)
         if planned is not None:
-            found.append(("planned" if place == 0 else "planned again", planned))
+            found.append(("planned" if index == 0 else "planned again", planned))
     found += [("given", each if isinstance(each, np.ndarray) else single_function(each)) for each in given]
     if train is not None:
         seed = int(rng.integers(2**31))
@@ -495,11 +495,11 @@ def _estimated(
         tried[step.states, step.actions] = True
         tried[ended] = True
         rest = np.flatnonzero(~tried.reshape(-1))
-        row, place = np.nonzero(step.counts)
+        row, column = np.nonzero(step.counts)
         rows = np.concatenate([(step.states * actions + step.actions)[row], rest, ended * actions + np.arange(actions)])
-        following = np.where(step.following == ENDED, ended, step.following)[row, place]
+        following = np.where(step.following == ENDED, ended, step.following)[row, column]
         columns = np.concatenate([following, np.full(len(rest), unknown), np.full(actions, ended)])
-        data = np.concatenate([weights[row, place], np.ones(len(rest) + actions)])
+        data = np.concatenate([weights[row, column], np.ones(len(rest) + actions)])
         matrix = sp.csr_array((data, (rows, columns)), shape=(size * actions, size))
         matrix.sum_duplicates()
         transition.append(matrix)

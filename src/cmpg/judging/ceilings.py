@@ -76,14 +76,14 @@ def _step_outcomes(now: IntArray, after: IntArray, seen: Seen, h: int) -> StepOu
     row = row.reshape(-1)
     # np.unique sorts by (state, action) first, so that the outcomes of one row are neighbours.
     begins = np.searchsorted(row, np.arange(len(entries)))
-    place = np.arange(len(row)) - begins[row]
-    shape = (len(entries), int(place.max()) + 1)
+    column = np.arange(len(row)) - begins[row]
+    shape = (len(entries), int(column.max()) + 1)
     rewards, following = np.zeros(shape), np.full(shape, ENDED, dtype=np.int64)
     costs, counts = np.zeros((k, *shape)), np.zeros(shape, dtype=np.int64)
-    counts[row, place], rewards[row, place] = often, distinct[:, 3]
-    following[row, place] = distinct[:, 2].astype(np.int64)
+    counts[row, column], rewards[row, column] = often, distinct[:, 3]
+    following[row, column] = distinct[:, 2].astype(np.int64)
     for j in range(k):
-        costs[j][row, place] = distinct[:, 4 + j]
+        costs[j][row, column] = distinct[:, 4 + j]
     return StepOutcomes(
         entries[:, 0].astype(np.int64), entries[:, 1].astype(np.int64), rewards, costs, following, counts
     )

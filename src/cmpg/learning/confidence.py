@@ -196,13 +196,13 @@ def mean_ceiling(
     needed = np.log(len(grid)) - np.log(delta)
     scale = np.sqrt(2 * needed / np.maximum(number, 1))
     bet = _nearest(scale / np.sqrt(spread), grid)
-    place = _ruin(counts, ratios, bet, needed, first=np.log(np.clip(1 - scale * np.sqrt(spread), 0.1, 1.0)))
+    log_z = _ruin(counts, ratios, bet, needed, first=np.log(np.clip(1 - scale * np.sqrt(spread), 0.1, 1.0)))
     # The bet that suits a normal law need not be the best one: look for a better one there, and take the better bound.
-    there = ratios * np.exp(-place)[..., None] - 1
+    there = ratios * np.exp(-log_z)[..., None] - 1
     wealth = [(counts * np.log1p(each * there)).sum(axis=-1) for each in grid]
     better = grid[np.argmax(wealth, axis=0)]
-    place = np.maximum(place, _ruin(counts, ratios, better, needed, first=place))
-    return np.asarray(np.where(apart, most - mean * np.exp(place), most))
+    log_z = np.maximum(log_z, _ruin(counts, ratios, better, needed, first=log_z))
+    return np.asarray(np.where(apart, most - mean * np.exp(log_z), most))
 
 
 def _ruin(counts: IntArray, ratios: FloatArray, bet: FloatArray, needed: float, *, first: FloatArray) -> FloatArray:
@@ -211,13 +211,13 @@ def _ruin(counts: IntArray, ratios: FloatArray, bet: FloatArray, needed: float, 
     With z = M − q the bet θ turns one into (1 − θ) + θ (M − x)/z. Its logarithm is convex in ln z and falls, so that
     after one step of Newton's all iterates are on the safe side.
     """
-    place, stake = first, bet[..., None]
+    log_z, stake = first, bet[..., None]
     for _ in range(NEWTON_STEPS):
-        grown = stake * ratios * np.exp(-place)[..., None]
+        grown = stake * ratios * np.exp(-log_z)[..., None]
         wealth = (counts * np.log(1 - stake + grown)).sum(axis=-1)
         slope = (counts * (grown / (1 - stake + grown))).sum(axis=-1)
-        place = np.clip(place + (wealth - needed) / np.where(slope > 0, slope, 1.0), LEAST_LOG, 0.0)
-    return place
+        log_z = np.clip(log_z + (wealth - needed) / np.where(slope > 0, slope, 1.0), LEAST_LOG, 0.0)
+    return log_z
 
 
 def _nearest(bet: FloatArray, grid: FloatArray) -> FloatArray:

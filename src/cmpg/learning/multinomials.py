@@ -63,8 +63,8 @@ def split(counts: IntArray, rows: Any, which: IntArray, *, rng: np.random.Genera
     large = np.flatnonzero(counts > FEW)
     for group in np.array_split(large, max(-(-len(large) // chunk), 1)):
         drawn = spread(counts[group], laws[which[group]], rng=rng)
-        place, cells = np.nonzero(drawn)
-        parts.append(Parts(group[place], cells, drawn[place, cells]))
+        row, cells = np.nonzero(drawn)
+        parts.append(Parts(group[row], cells, drawn[row, cells]))
     small = np.flatnonzero(counts <= FEW)
     members = np.repeat(small, counts[small])
     sums = np.cumsum(laws, axis=1)

@@ -477,11 +477,11 @@ def lack_of_slack(run: Exploration, least_slack: float) -> str:
     known, ceilings = run.problem.known, run.baseline.ceilings
     floors = run.baseline.floors(run.belief)
     for j, threshold in enumerate(known.limits):
-        place = f"constraint {j} has the threshold {threshold:.6g}"
+        found = f"constraint {j} has the threshold {threshold:.6g}"
         if floors[j] > threshold:
-            return f"{place}, but the policy that was called safe costs at least {floors[j]:.6g}. Give another one."
+            return f"{found}, but the policy that was called safe costs at least {floors[j]:.6g}. Give another one."
         if run.given_costs[j] >= threshold and np.isfinite(run.given_costs[j]):
-            return f"{place}, and the safe policy costs {run.given_costs[j]:.6g}: no slack is left to explore with."
+            return f"{found}, and the safe policy costs {run.given_costs[j]:.6g}: no slack is left to explore with."
         if ceilings[j] >= threshold and threshold - floors[j] < least_slack * float(known.cost_spans[j].sum()):
-            return f"{place}, and the safe policy costs at least {floors[j]:.6g}: too little slack to explore with."
+            return f"{found}, and the safe policy costs at least {floors[j]:.6g}: too little slack to explore with."
     return ""

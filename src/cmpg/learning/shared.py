@@ -58,11 +58,11 @@ NEAR_EPSILON = 1.6
 PARTS = (0.25, 0.5, 0.75, 1.0)
 """If the gap is nearly small enough, further policies are sought from starts that spend these shares of the budget."""
 
-FAR = 8.0
-"""With a gap of more than this many ε a local game is not solved again with other thresholds."""
+NEAR_GAP = 8.0
+"""Only with a gap of at most this many ε a local game is solved again with other thresholds."""
 
-HOPELESS = 64.0
-"""With a gap of more than this many ε, this many times the samples are needed at least."""
+MAX_FACTOR = 64.0
+"""A gap of g times ε needs g times the samples at least; no more than this factor is taken for certain."""
 
 ASSUMPTIONS = ("samples are independent draws of the game's own law, and the declared ranges hold",)
 
@@ -229,7 +229,7 @@ class _SharedRounds:
         self.best = Round(0, JointPolicy.uniform(known.policy_shapes), np.inf, nothing, feasible=False)
         self.ended: Status | None = None
         self.reason = ""
-        self.hopeless_below = 0.0  # rounds with fewer samples are not looked at; their share of δ is spent all the same
+        self.enough_from = 0.0  # rounds with fewer samples are not looked at; their share of δ is spent all the same
 
     def rounds(self, first: int, most: int) -> Iterator[bool]:
         """Draw, judge, and hand over, with twice the samples each time; the sizes do not depend on what is seen."""
@@ -240,7 +240,7 @@ class _SharedRounds:
                 self.samples = drawn if self.samples is None else self.samples + drawn
                 count, target = target, 2 * target
                 self.number += 1
-                if count >= self.hopeless_below:
+                if count >= self.enough_from:
                     self._judge(self.samples, count)
                     yield True
         except SimulatorError as fault:
@@ -257,7 +257,7 @@ class _SharedRounds:
         else:
             share = share / 2 if known.horizon > 1 else share
             model = model_of(known, samples, delta=share, interval=binomial_interval)
-        far = FAR * self.epsilon if isinstance(model, LocalModel) else np.inf
+        far = NEAR_GAP * self.epsilon if isinstance(model, LocalModel) else np.inf
         found = tightened(model, self.limits, self.best.policy, epsilon=self.epsilon, far=far)
         if found is not None and found.feasible and self.epsilon < found.gap <= NEAR_EPSILON * self.epsilon:
             found = self._least_gap(model, found)
@@ -271,7 +271,7 @@ class _SharedRounds:
                 self.ended = Status.CERTIFIED
         if isinstance(model, LocalModel):
             # Gaps fall with the number of samples at most, and by nothing else than the box.
-            self.hopeless_below = count * min(self.best.gap / self.epsilon, HOPELESS) / 2
+            self.enough_from = count * min(self.best.gap / self.epsilon, MAX_FACTOR) / 2
         elif self.ended is None and known.horizon > 1 and not self._nearly:
             try:
                 self._check(model, count, share)

@@ -130,16 +130,16 @@ def responding_rota(game: Game, start: JointPolicy, *, deadline: float = np.inf)
         On the clock of time.monotonic: then the last mixture is returned, whose modes need not be at rest.
     """
     first = _column(game, game.at(start))
-    limits = np.asarray(game.thresholds, dtype=np.float64)
-    if len(limits) == 0:
+    thresholds = np.asarray(game.thresholds, dtype=np.float64)
+    if len(thresholds) == 0:
         rested = _at_rest(game, first.position, np.zeros(0), deadline)
         return FoundRota(Rota([rested.policy], [1.0]), np.zeros(0), 2)
     margins = 4 * first.position.cost_rounding
     # A mixture can be moved inside by a hair; a single policy that has no room for it is taken as it is.
-    targets = np.clip(limits - margins, np.minimum(first.costs, limits), limits)
-    units = np.maximum(np.abs(limits), np.abs(first.costs))
+    targets = np.clip(thresholds - margins, np.minimum(first.costs, thresholds), thresholds)
+    units = np.maximum(np.abs(thresholds), np.abs(first.costs))
     master = MasterProgram([first], targets, units=np.where(units > LEAST_UNIT, units, 1.0), margins=margins)
-    multipliers = np.zeros(len(limits))
+    multipliers = np.zeros(len(thresholds))
     for _ in range(MAX_COLUMNS):
         multipliers = master.maximise_value()
         known, late = len(master.plans), False

@@ -55,9 +55,9 @@ class Part:
     """Sums over the table of one tally, which are the probabilities of some classes in some rows."""
 
     tally: int  # which of the census
-    places: IntArray  # the rows of the tally's table
+    entries: IntArray  # the rows of the tally's table
     rows: IntArray  # the rows of the game that they belong to
-    sums: Sums  # from the places of the table to (own action, class)
+    sums: Sums  # from the entries of the table to (own action, class)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class Counts:
     """The counts of all agents but one, at one joint policy.
 
     Agents who never mix only shift the counts of the others. While few others mix, their counts are a small table, and
-    a place of it, shifted, has one class for each own action; else the tables of the census are needed.
+    an entry of it, shifted, has one class for each own action; else the tables of the census are needed.
     """
 
     census: Census
@@ -188,8 +188,8 @@ class Counts:
             alike = self._alike(agent, mixing)
             return self.census.roundings if alike is None else alike.roundings()
         tally = self._small_tally(mixing)
-        # Each place is added to the class that it belongs to.
-        return tally.roundings(len(mixing) + 1) + tally.num_places
+        # Each entry is added to the class that it belongs to.
+        return tally.roundings(len(mixing) + 1) + tally.num_entries
 
     def expected(self, rewards: FloatArray, agent: int) -> FloatArray:
         """Return E[rewards[h, s, a, 1 + N]] with N others on action a, for rewards [H or 1, S, A, n + 1]: [H, S, A]."""
@@ -262,7 +262,7 @@ class Counts:
         return all_counts(actions, len(mixing) + 1, np.arange(rows))
 
     def _counted(self, tally: Tally, mixing: tuple[int, ...]) -> FloatArray:
-        """Return the distribution of the counts of a few agents, with the places of each row in one axis: [rows, …]."""
+        """Return the distribution of the counts of a few agents, the entries of each row in one axis: [rows, …]."""
         table = tally.empty_table(self.policy[0].dtype)
         for other in mixing:
             table = tally.add(table, self.policy[other], scratch=np.empty_like(table))
@@ -272,14 +272,14 @@ class Counts:
         rows, actions, num_classes = self.census.shape
         tally = self._small_tally(mixing)
         probabilities = self._counted(tally, mixing)
-        counted = np.indices((tally.length,) * tally.num_cells).reshape(tally.num_cells, tally.num_places).T
+        counted = np.indices((tally.length,) * tally.num_cells).reshape(tally.num_cells, tally.num_entries).T
         last = len(mixing) - counted.sum(axis=1, keepdims=True)
         # Places with more agents than there are have no probability, and any class.
         small = np.concatenate([counted, np.maximum(last, 0)], axis=1)[(last >= 0)[:, 0]]
         probabilities = probabilities[:, (last >= 0)[:, 0]]
         shift = self.pure.counts_without(agent)[:, None] + np.eye(actions, dtype=np.int64)
         # Pure agents only shift the counts of those who mix: one class for each entry of the small table.
-        labels = self.census.classes.of(shift[:, :, None] + small)  # [rows, A, places]
+        labels = self.census.classes.of(shift[:, :, None] + small)  # [rows, A, entries]
         labels[self.census.certain] = self.census.certain_class
         result = np.zeros((rows * actions, num_classes), dtype=probabilities.dtype)
         spread = np.broadcast_to(probabilities[:, None], labels.shape).reshape(rows * actions, -1)
@@ -298,7 +298,7 @@ class Counts:
         result[self.census.certain, :, self.census.certain_class] = 1
         for part in self.census.parts:
             table = tables[part.tally]
-            sums = part.sums(table.reshape(len(table), -1)[part.places])
+            sums = part.sums(table.reshape(len(table), -1)[part.entries])
             result[part.rows] += sums.reshape(-1, *self.census.shape[1:])
         return result
 
@@ -353,11 +353,11 @@ def _checked(tally: Tally) -> Tally:
 def _sums_of_all(
     tally: Tally, classes: CountClasses, num_agents: int, *, largest: int, shape: tuple[int, int, int]
 ) -> Sums:
-    """Each place of the table of all counts belongs to the class of its counts, if that has k* ≤ largest."""
+    """Each entry of the table of all counts belongs to the class of its counts, if that has k* ≤ largest."""
     _, actions, num_classes = shape
     labels = []
     for action in range(actions):
-        counted = tally.counts_with(action).reshape(tally.num_places, actions - 1)
+        counted = tally.counts_with(action).reshape(tally.num_entries, actions - 1)
         last = num_agents - counted.sum(axis=1, keepdims=True)
         counts = np.concatenate([counted, np.maximum(last, 0)], axis=1)
         possible = (last[:, 0] >= 0) & (counts.max(axis=1) <= largest)
@@ -368,7 +368,7 @@ def _sums_of_all(
 
 
 def _sums_below(tally: Tally, need: _Need, shape: tuple[int, int, int]) -> Sums:
-    """The places at which two parts of the agents do not exceed the boundary, and their sum does: k* is at most it."""
+    """The entries at which two parts of the agents do not exceed the boundary, and their sum does: k* is at most it."""
     _, actions, num_classes = shape
     labels = []
     for action in range(actions):
@@ -379,7 +379,7 @@ def _sums_below(tally: Tally, need: _Need, shape: tuple[int, int, int]) -> Sums:
 
 
 def _sums_above(own: Tally, classes: LargestCount, need: _Need, shape: tuple[int, int, int]) -> Sums:
-    """The places at which a single count exceeds the boundary that only one can: it is k*."""
+    """The entries at which a single count exceeds the boundary that only one can: it is k*."""
     _, actions, num_classes = shape
     labels = []
     for action in range(actions):

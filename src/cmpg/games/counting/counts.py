@@ -52,7 +52,7 @@ class Tally:
         return (len(self.rows), self.grouping.shape[1], *(self.length,) * self.num_cells)
 
     @property
-    def num_places(self) -> int:
+    def num_entries(self) -> int:
         """How many entries the table has in each row: G·L^cells."""
         return int(np.prod(self.table_shape[1:]))
 
@@ -88,7 +88,7 @@ class Tally:
         return result
 
     def counts_with(self, action: int) -> IntArray:
-        """Return the counts at every place, an agent that plays `action` included: [G, L, …, L, cells]."""
+        """Return the counts at every entry, an agent that plays `action` included: [G, L, …, L, cells]."""
         own = self.grouping[action, :, :-1]
         grid = np.moveaxis(np.indices((self.length,) * self.num_cells), 0, -1)
         counts: IntArray = grid[None] + own.reshape(len(own), *(1,) * self.num_cells, self.num_cells)
@@ -291,31 +291,31 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums of entries of a flat table, each over its own set of places."""
+    """Sums of entries of a flat table, each over its own set of them."""
 
-    places: IntArray  # [m]: of the table
-    targets: IntArray  # [m]: the sum to which that place belongs, in ascending order
-    num_places: int
+    entries: IntArray  # [m]: of the table
+    targets: IntArray  # [m]: the sum to which that entry belongs, in ascending order
+    num_entries: int
     num_targets: int
 
     @classmethod
     def by_label(cls, labels: IntArray, num_targets: int) -> Sums:
-        """Return the sums over the places of each label; a place may have several labels, and −1 is none.
+        """Return the sums over the entries of each label; an entry may have several labels, and −1 is none.
 
         Parameters
         ----------
-        labels : [number of labels, number of places]
-            The targets of each place.
+        labels : [number of labels, number of entries]
+            The targets of each entry.
         num_targets
             How many sums there are.
         """
-        which, places = np.nonzero(labels >= 0)
-        targets = labels[which, places]
+        which, indices = np.nonzero(labels >= 0)
+        targets = labels[which, indices]
         order = np.argsort(targets, kind="stable")
-        return cls(places[order], targets[order], labels.shape[1], num_targets)
+        return cls(indices[order], targets[order], labels.shape[1], num_targets)
 
     def __call__(self, table: FloatArray) -> FloatArray:
-        """Return the sums over a table [R, places]: [R, targets]."""
+        """Return the sums over a table [R, entries]: [R, targets]."""
         sums = table.T
         for level in self._levels:
             sums = level @ sums
@@ -330,7 +330,7 @@ class Sums:
     def _levels(self) -> tuple[sp.csr_array, ...]:
         """Matrices of zeros and ones with at most CHUNK ones in a row, whose product takes the sums."""
         levels = []
-        columns, targets, width = self.places, self.targets, self.num_places
+        columns, targets, width = self.entries, self.targets, self.num_entries
         while True:
             starts = np.searchsorted(targets, targets, side="left")
             pieces = (np.arange(len(targets)) - starts) // CHUNK

@@ -82,10 +82,10 @@ class Others:
         actions = [own.argmax(axis=2)[..., None] for own in self.policy]
         actions[keep] = np.arange(table.shape[2 + keep])
         before = (np.arange(steps)[:, None, None] if len(table) > 1 else 0, np.arange(states)[:, None])
-        place = np.ravel_multi_index(np.broadcast_arrays(*before, *actions), table.shape[: 2 + agents])
+        index = np.ravel_multi_index(np.broadcast_arrays(*before, *actions), table.shape[: 2 + agents])
         trailing = table.shape[2 + agents :]
         # Clipping changes nothing, and lets NumPy write to the answer at once.
-        np.take(table.reshape(-1, *trailing), place, axis=0, out=out, mode="clip")
+        np.take(table.reshape(-1, *trailing), index, axis=0, out=out, mode="clip")
 
     def start_size(self, table: FloatArray, *, keep: int) -> int:
         """Return how many numbers `start` would return."""
@@ -311,8 +311,8 @@ def over_others(table: FloatArray, possible: Sequence[BoolArray], *, keep: int) 
         # Actions that are not possible stand for one that is.
         own = possible[agent]
         instead = np.where(own, np.arange(own.shape[2]), own.argmax(axis=2)[..., None])
-        places = np.expand_dims(instead, tuple(axis for axis in range(2, low.ndim) if axis != 2 + agent))
-        low, high = (np.take_along_axis(each, places, axis=2 + agent) for each in (low, high))
+        indices = np.expand_dims(instead, tuple(axis for axis in range(2, low.ndim) if axis != 2 + agent))
+        low, high = (np.take_along_axis(each, indices, axis=2 + agent) for each in (low, high))
         low, high = low.min(axis=2 + agent), high.max(axis=2 + agent)
     return low, high
 

@@ -308,10 +308,10 @@ class JointGame:
         The distribution is a dict {state: probability} or a sequence over all states; rewards has one entry per agent
         and costs one per constraint. The transition is stored sparsely where that is smaller.
         """
-        limits = numbers("thresholds", thresholds)
+        checked = numbers("thresholds", thresholds)
         return cls(
-            **tabulate(step, (num_states, *num_actions), len(limits)),
-            thresholds=limits,
+            **tabulate(step, (num_states, *num_actions), len(checked)),
+            thresholds=checked,
             initial=initial,
             horizon=horizon,
             discount=discount,

@@ -30,7 +30,7 @@ from cmpg.arrays import (
     set_folded_fields,
     to_floats,
 )
-from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, checked_transition, thin, total_range
+from cmpg.cmdp.model import CMDP, check_length_of_time, check_steps, checked_transition, drop_broadcast, total_range
 from cmpg.deadline import check_time
 from cmpg.errors import GameError
 from cmpg.summaries import fields_line
@@ -266,7 +266,7 @@ class Visits:
 
     def total(self, table: FloatArray) -> float:
         """Return the expected sum of a table [H or 1, S, A] along the way."""
-        entries = thin(table)
+        entries = drop_broadcast(table)
         where = self.states if entries.shape[-1] == 1 else self.pairs
         flat = entries.reshape(len(entries), -1)
         return float((where @ flat[0]).sum() if len(flat) == 1 else np.einsum("hx,hx->h", where, flat).sum())
@@ -281,10 +281,10 @@ def checked_tables(
         raise GameError("agents must be a sequence of at least one LocalAgent.")
     delays = _checked_delay(delay, horizon, len(agents))
     costs = _checked_load_costs(load_costs, horizon, delays.shape[1:])
-    limits = to_floats(numbers("thresholds", thresholds))
-    if limits.shape != costs.shape[:1]:
+    checked = to_floats(numbers("thresholds", thresholds))
+    if checked.shape != costs.shape[:1]:
         raise GameError(
-            f"thresholds has shape {list(limits.shape)}; load_costs has {len(costs)} constraints, "
+            f"thresholds has shape {list(checked.shape)}; load_costs has {len(costs)} constraints, "
             f"so [{len(costs)}] is required."
         )
     frame = _Frame(horizon, delays.shape[1], len(costs))
@@ -292,7 +292,7 @@ def checked_tables(
         "agents": _checked_agents(agents, frame),
         "delay": delays,
         "load_costs": costs,
-        "thresholds": limits,
+        "thresholds": checked,
         "horizon": int(horizon),
     }
 
@@ -394,7 +394,7 @@ def _checked_costs(given: Any, shape: tuple[int, int, int], num_constraints: int
 
 
 def _by_state(table: FloatArray) -> FloatArray:
-    """Return a table [..., S, A] that does not depend on the action as a view of one column; see `thin`."""
+    """Return a table [..., S, A] that does not depend on the action as a view of one column; see `drop_broadcast`."""
     column = table[..., :1]
     return np.broadcast_to(column.copy(), table.shape) if (table == column).all() else table
 

@@ -42,7 +42,7 @@ from cmpg.arrays import (
     set_folded_fields,
     to_floats,
 )
-from cmpg.cmdp.model import CMDP, run_depth, thin
+from cmpg.cmdp.model import CMDP, drop_broadcast, run_depth
 from cmpg.games.game import (
     Information,
     Names,
@@ -206,10 +206,10 @@ class LocalGame:
 
     def with_thresholds(self, thresholds: Any) -> LocalGame:
         """Return the same game with other thresholds: [k]; nothing else is checked or prepared again."""
-        limits = to_floats(numbers("thresholds", thresholds))
-        check_shape("thresholds", limits.shape, (self.num_constraints,))
+        checked = to_floats(numbers("thresholds", thresholds))
+        check_shape("thresholds", checked.shape, (self.num_constraints,))
         other = object.__new__(LocalGame)
-        other.__dict__.update(self.__dict__, thresholds=limits)  # what is prepared does not depend on thresholds
+        other.__dict__.update(self.__dict__, thresholds=checked)  # what is prepared does not depend on thresholds
         return other
 
     def with_trusted(self, **tables: Any) -> LocalGame:
@@ -284,7 +284,7 @@ class LocalGame:
         gentle = (self.load_costs[..., 0] >= 0).all(axis=(1, 2)) & (rises >= 0).all(axis=(1, 2, 3))
         for agent in self.agents:
             if agent.costs is not None:
-                gentle = gentle & (thin(agent.costs) >= 0).all(axis=(1, 2, 3))
+                gentle = gentle & (drop_broadcast(agent.costs) >= 0).all(axis=(1, 2, 3))
         return frozen(np.where(gentle, 0.0, self.cost_sizes))
 
     @cached_property
@@ -294,7 +294,7 @@ class LocalGame:
         largest = self._over_time(np.abs(self.load_costs[..., 0]) + rises).sum(axis=-1)
         for agent in self.agents:
             if agent.costs is not None:
-                largest = largest + self._over_time(np.abs(thin(agent.costs)).max(axis=(2, 3)))
+                largest = largest + self._over_time(np.abs(drop_broadcast(agent.costs)).max(axis=(2, 3)))
         return frozen(largest)
 
     @cached_property
@@ -309,7 +309,7 @@ class LocalGame:
         low, high = (float(end) for end in (self.delay[..., 1:].min(), self.delay[..., 1:].max()))
         if low < 0 < high:
             return frozen(self.reward_sizes + falling)
-        rewards = {id(agent.reward): thin(agent.reward) for agent in self.agents}
+        rewards = {id(agent.reward): drop_broadcast(agent.reward) for agent in self.agents}
         sizes = {key: np.abs(table).reshape(len(table), -1).max(axis=1) for key, table in rewards.items()}
         alike = {key: max(high * table.max(), low * table.min()) > 0 for key, table in rewards.items()}
         most = {key: 2 * float(self._over_time(sizes[key][None])[0]) * alike[key] for key in rewards}
@@ -320,7 +320,9 @@ class LocalGame:
         """The largest sum of absolute rewards and delays that each agent can see: [n]."""
         delays = np.abs(self.delay[..., 1:]).max(axis=-1).sum(axis=-1)
         delayed = float(delays.sum() if len(delays) > 1 else delays[0] * self.horizon)
-        largest = [self._over_time(np.abs(thin(agent.reward)).max(axis=(1, 2))[None])[0] for agent in self.agents]
+        largest = [
+            self._over_time(np.abs(drop_broadcast(agent.reward)).max(axis=(1, 2))[None])[0] for agent in self.agents
+        ]
         return frozen(np.array(largest) + delayed)
 
     @cached_property
@@ -333,7 +335,7 @@ class LocalGame:
         keys = [(id(agent.transition), id(agent.initial), id(agent.costs)) for agent in self.agents]
         for key, agent in zip(keys, self.agents, strict=True):
             if key not in known:
-                paid = () if agent.costs is None else (thin(agent.costs),)
+                paid = () if agent.costs is None else (drop_broadcast(agent.costs),)
                 known[key] = run_depth(agent.initial, agent.transition, self.horizon, paid=paid)
         return frozen(np.array([known[key] for key in keys]))
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
 from cmpg.cmdp.kernels.choice import LARGEST_INDEX
-from cmpg.cmdp.model import thin, total_range
+from cmpg.cmdp.model import drop_broadcast, total_range
 from cmpg.errors import GameError
 from cmpg.games.local.agent import LocalAgent, distinct, facts_of
 from cmpg.games.local.kernels import compiled
@@ -438,7 +438,7 @@ class _Tables:
 
     def layout(self, table: FloatArray) -> tuple[int, int, int, int]:
         """Return where a table begins, its strides of family and step, and its number of columns."""
-        entries = thin(table)
+        entries = drop_broadcast(table)
 
         def kept() -> FloatArray:
             self._ends.append(self._ends[-1] + entries.size)

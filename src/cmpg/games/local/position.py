@@ -17,7 +17,7 @@ import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, frozen
 from cmpg.cmdp.evaluation import DEEPEST, Evaluation, Underflow
-from cmpg.cmdp.model import CMDP, thin
+from cmpg.cmdp.model import CMDP, drop_broadcast
 from cmpg.cmdp.support import Forbidden
 from cmpg.games.game import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
 from cmpg.games.local.loads import LoadTree, MarginalCosts
@@ -344,8 +344,10 @@ class LocalPosition:
         charged = [member.charge(prices) for prices in marginal.costs]
         costs = np.stack(charged) if charged else np.zeros((0, *shape))
         if member.costs is not None:
-            costs = costs + thin(member.costs)
-        reward = member.reward if marginal.delay is None else thin(member.reward) - member.charge(marginal.delay)
+            costs = costs + drop_broadcast(member.costs)
+        reward = (
+            member.reward if marginal.delay is None else drop_broadcast(member.reward) - member.charge(marginal.delay)
+        )
         behind = game.tables.entry_roundings + self.loads.more_roundings
         roundings = game.usage_roundings + behind + member.max_uses + 4
         reward, costs = _spread(reward, (len(reward), *shape[1:])), _spread(costs, (len(charged), *shape))
@@ -383,5 +385,5 @@ def _block_size(packed: PackedGame) -> int:
 
 
 def _spread(table: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return a table of which some axes have length one as a view of this shape; see `thin`."""
+    """Return a table of which some axes have length one as a view of this shape; see `drop_broadcast`."""
     return frozen(table) if table.shape == shape else np.broadcast_to(table, shape)

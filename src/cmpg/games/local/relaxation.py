@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, IntArray
-from cmpg.cmdp.model import CMDP, thin
+from cmpg.cmdp.model import CMDP, drop_broadcast
 from cmpg.cmdp.planning import certain_rows, maximise
 from cmpg.deadline import check_time
 from cmpg.errors import OutOfTimeError
@@ -240,9 +240,9 @@ class Relaxation:
         table = agent.reward.shape[1:]
         reward = -agent.charge(prices)
         if self.objective is not None:
-            reward = reward + thin(agent.reward)
+            reward = reward + drop_broadcast(agent.reward)
         if agent.costs is not None:
-            reward = reward - np.tensordot(multipliers, thin(agent.costs), axes=1)
+            reward = reward - np.tensordot(multipliers, drop_broadcast(agent.costs), axes=1)
         return CMDP(
             transition=agent.kernel,
             reward=np.broadcast_to(reward, (len(reward), *table)),
@@ -278,7 +278,7 @@ class Relaxation:
         return np.array([float(agent.max_uses) for agent in self.game.agents])
 
     def _total(self, table: FloatArray) -> FloatArray:
-        largest = np.abs(thin(table)).max(axis=(2, 3))
+        largest = np.abs(drop_broadcast(table)).max(axis=(2, 3))
         return np.asarray(largest.sum(axis=1) * (self.game.horizon if largest.shape[1] == 1 else 1))
 
 

@@ -118,8 +118,8 @@ def _extended(
     agents = [_paying(agent, each, game.num_constraints) for agent, each in zip(game.agents, own, strict=True)]
     names = [*game.names.all_constraints(game.num_constraints), name]
     binds = None if game.binds is None else np.column_stack([game.binds, np.asarray(game.binds)[:, like]])
-    limits = [*game.thresholds, budget.probability]
-    return game.with_constraints(np.concatenate(stretched), limits, names, agents=agents, binds=binds)
+    thresholds = [*game.thresholds, budget.probability]
+    return game.with_constraints(np.concatenate(stretched), thresholds, names, agents=agents, binds=binds)
 
 
 def _paying(agent: LocalAgent, more: Any, constraints: int) -> LocalAgent:
@@ -198,10 +198,10 @@ def own_cost_laws(game: LocalGame, policy: JointPolicy) -> tuple[CostLaw, ...]:
                 for h in range(game.horizon)
             )
             own, mass = law_of_sums(to_floats(agent.initial), steps, name)
-            sums, place = np.unique(sums[:, None] + own[None, :], return_inverse=True)
+            sums, index = np.unique(sums[:, None] + own[None, :], return_inverse=True)
             if len(sums) > MAX_ATOMS:
                 raise TooLargeError(f"{name} has {len(sums):,} different sums; {MAX_ATOMS:,} are allowed.")
-            together = np.bincount(place.ravel(), weights=np.outer(probabilities, mass).ravel())
+            together = np.bincount(index.ravel(), weights=np.outer(probabilities, mass).ravel())
             probabilities = np.asarray(together, dtype=np.float64)
         laws.append(CostLaw(name, np.array([float(each * unit) for each in sums]), probabilities))
     if not laws and game.num_constraints:

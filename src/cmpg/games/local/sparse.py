@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray, at_step, frozen
-from cmpg.cmdp.model import thin
+from cmpg.cmdp.model import drop_broadcast
 from cmpg.cmdp.support import (
     EXACT_FLOAT,
     Forbidden,
@@ -218,7 +218,7 @@ class PossibleLoads:
         if spent is None:
             return None
         left = Fraction(game.thresholds[constraint]) - spent
-        private = None if member.costs is None else thin(member.costs[constraint])
+        private = None if member.costs is None else drop_broadcast(member.costs[constraint])
         now, (low, high) = at_loads(table, least), _added(table, least, most)
         shape = (game.horizon, member.num_states, member.num_actions)
         after = [Successors.of(matrix) for matrix in _each_step(member)]

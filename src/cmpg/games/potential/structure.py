@@ -102,8 +102,8 @@ def _rows_differ(matrix: Any, num_states: int) -> bool:
     joint_actions = lengths.shape[1]
     first_rows = clean[::joint_actions]
     ahead = np.repeat(first_rows.indptr[:-1], lengths.sum(axis=1))
-    place = np.arange(clean.nnz) - np.repeat(clean.indptr[:-1], np.diff(clean.indptr)) + ahead
-    same = (clean.indices == first_rows.indices[place]) & (clean.data == first_rows.data[place])
+    index = np.arange(clean.nnz) - np.repeat(clean.indptr[:-1], np.diff(clean.indptr)) + ahead
+    same = (clean.indices == first_rows.indices[index]) & (clean.data == first_rows.data[index])
     return not bool(same.all())
 
 

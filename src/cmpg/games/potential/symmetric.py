@@ -52,10 +52,10 @@ class SymmetricGame:
     @cached_property
     def together(self) -> IntArray:
         """The counts of all agents, by own action and those of the others: [A, M], numbers of rows of `everyone`."""
-        places = {tuple(row): c for c, row in enumerate(self.everyone.tolist())}
+        indices = {tuple(row): c for c, row in enumerate(self.everyone.tolist())}
         unit = np.eye(self.num_actions, dtype=int)
         whole = [(self.others + unit[a]).tolist() for a in range(self.num_actions)]
-        return np.array([[places[tuple(row)] for row in rows] for rows in whole])
+        return np.array([[indices[tuple(row)] for row in rows] for rows in whole])
 
 
 def count_vectors(agents: int, actions: int) -> IntArray:
@@ -157,16 +157,16 @@ def stage_candidate(game: SymmetricGame) -> FloatArray:
     That is the potential of the stages where they have one (Lemma 1 of the paper).
     """
     found = np.zeros(game.moves.shape[:3])
-    places = {tuple(row): m for m, row in enumerate(game.others.tolist())}
+    indices = {tuple(row): m for m, row in enumerate(game.others.tolist())}
     for c, counts in enumerate(game.everyone.tolist()):
         now = [game.num_agents, *([0] * (game.num_actions - 1))]
         for a in range(1, game.num_actions):
             for _ in range(counts[a]):
                 now[0] -= 1
-                m = places[tuple(now)]
+                m = indices[tuple(now)]
                 found[:, :, c] += game.rewards[:, :, a, m] - game.rewards[:, :, 0, m]
                 now[a] += 1
-        everyone_first = places[(game.num_agents - 1, *([0] * (game.num_actions - 1)))]
+        everyone_first = indices[(game.num_agents - 1, *([0] * (game.num_actions - 1)))]
         found[:, :, c] += game.rewards[:, :, 0, everyone_first]
     return found
 
@@ -174,10 +174,10 @@ def stage_candidate(game: SymmetricGame) -> FloatArray:
 def visits(game: SymmetricGame, actions: IntArray) -> FloatArray:
     """Return how often each (h, s, counts) is visited by deterministic policies [n, H, S]: flat over [H, S, C]."""
     steps, states, counts, _ = game.moves.shape
-    places = {tuple(row): c for c, row in enumerate(game.everyone.tolist())}
+    indices = {tuple(row): c for c, row in enumerate(game.everyone.tolist())}
     found, mass = np.zeros((steps, states, counts)), game.initial
     for h in range(steps):
-        chosen = [places[tuple(np.bincount(actions[:, h, s], minlength=game.num_actions))] for s in range(states)]
+        chosen = [indices[tuple(np.bincount(actions[:, h, s], minlength=game.num_actions))] for s in range(states)]
         found[h, np.arange(states), chosen] = mass
         mass = mass @ game.moves[h, np.arange(states), chosen]
     return found.ravel()

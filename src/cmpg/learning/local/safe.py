@@ -33,7 +33,7 @@ from cmpg.learning.local.simulator import LocalSamples, LocalSimulator
 from cmpg.learning.outcome import LearnResult
 from cmpg.learning.safe import Baseline, Pace, exploration_policy
 from cmpg.learning.samples import Played, cut_settings
-from cmpg.learning.shared import ASSUMPTIONS, FAR, HOPELESS, Round, concluded, tightened, until_ended
+from cmpg.learning.shared import ASSUMPTIONS, MAX_FACTOR, NEAR_GAP, Round, concluded, tightened, until_ended
 from cmpg.policy import JointPolicy
 
 VOUCHED = "the start meets the constraints"
@@ -142,14 +142,14 @@ class _SafeRounds:
             return False
         self._check_start()
         limits = self.simulator.known.limits
-        found = tightened(self.model, limits, self.best.policy, epsilon=self.epsilon, far=FAR * self.epsilon)
+        found = tightened(self.model, limits, self.best.policy, epsilon=self.epsilon, far=NEAR_GAP * self.epsilon)
         if found is not None:
             self.best = replace(found, samples_per_entry=0)
         cheapest = feasible_start(self.model.game).policy
         if cheapest is not None and _relative_cost(self.model, cheapest) < _relative_cost(self.model, self.baseline):
             self.baseline = cheapest
         # A gap falls with the number of episodes at most: there is nothing to see before that.
-        self.next_look = int(self.episodes * np.clip(self.best.gap / self.epsilon / 2, 1.2, HOPELESS)) + 1
+        self.next_look = int(self.episodes * np.clip(self.best.gap / self.epsilon / 2, 1.2, MAX_FACTOR)) + 1
         return True
 
     def _check_start(self) -> None:
