@@ -37,7 +37,7 @@ LEAST_FLOAT = 2.0**-1074
 FRACTION = re.compile(r"\s*[-+]?\d+\s*/\s*\d+\s*", re.ASCII)
 
 LARGEST_POWER = 400
-"""Of ten, in a number that is given as text; floats end at 1e308."""
+"""A number that is given as text has at most this power of ten; floats end at 1e308."""
 
 
 LARGEST_WHOLE = 2.0**53

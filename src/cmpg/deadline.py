@@ -44,7 +44,7 @@ def limited(deadline: float) -> Iterator[None]:
 
 @contextmanager
 def limited_work(seconds: float) -> Iterator[None]:
-    """Let whatever runs inside end with `OutOfTimeError` after so many seconds of this process's own work.
+    """Let whatever runs inside end with `OutOfTimeError` after this many seconds of this process's own work.
 
     What is worth some work is worth it on a busy machine, too: seconds that other processes take do not count.
 

@@ -18,7 +18,7 @@ MAX_ENTRIES = 100_000_000
 """Entries of policies that one round over all agents may touch without a time limit: seconds to minutes."""
 
 MAX_COMPILED_ENTRIES = 100 * MAX_ENTRIES
-"""The same where compiled kernels plan for agents who keep their policies as actions."""
+"""The limit is higher where compiled kernels plan for agents who keep their policies as actions."""
 
 OBJECT = 600
 """Bytes that Python needs for an agent's table beside its numbers, or for a name: about."""
@@ -93,7 +93,7 @@ def require_joint_tables(
 
 
 def require_agents(num_agents: float, entries: float) -> None:
-    """Refuse more agents than there is memory for their tables, each of so many entries."""
+    """Refuse more agents than there is memory for their tables, each of this many entries."""
     what = f"the policies of {num_agents:,.0f} agents"
     require_memory(what, num_agents * (OBJECT + 8 * entries), advice="Use fewer agents, or agents that stand for many.")
 

@@ -220,7 +220,7 @@ def typeset(number: str) -> str:
 
 
 def fixed(value: float, places: int = 6) -> Number:
-    """Return a number with so many decimals; one that is not known is shown as nothing."""
+    """Return a number with this many decimals; one that is not known is shown as nothing."""
     number = float(value)
     if not math.isfinite(number):
         return Number(number, "" if math.isnan(number) else str(number))
@@ -229,7 +229,7 @@ def fixed(value: float, places: int = 6) -> Number:
 
 
 def significant(value: float, digits: int = 6) -> Number:
-    """Return a number with so many significant digits; one that is not known is shown as nothing."""
+    """Return a number with this many significant digits; one that is not known is shown as nothing."""
     number = float(value)
     return Number(number, "" if math.isnan(number) else f"{number:.{digits}g}")
 

@@ -49,7 +49,7 @@ HOMES = {
     "report": "main",
     "cite": "main",
 }
-"""By command, the file of this room that has the function of that name. To add a command, add it here."""
+"""The file of this room that has the function of each command. To add a command, add it here."""
 
 NEXT_STEPS = """\
 cmpg: policies of several agents that keep a shared budget, each with a proof.

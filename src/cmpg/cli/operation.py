@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cmpg.scenarios import Origin
 
 LEFT = "left"
-"""In a file of what was observed: the agent is gone."""
+"""This word in a file of observations says that the agent is gone."""
 
 
 def replan(

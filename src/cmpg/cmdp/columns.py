@@ -45,7 +45,7 @@ NO_STEP = 1e-14
 
 
 FIRST_ROOM = 16
-"""A master has room for so many plans at first; it doubles when it is full."""
+"""A master has room for this many plans at first; the room doubles when it is full."""
 
 LEAST_UNIT = 1e-290
 """Nothing is divided by a smaller number, whose inverse could be beyond all floats; what is smaller counts as zero."""

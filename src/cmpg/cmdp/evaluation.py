@@ -77,7 +77,7 @@ def cost_rounding(cmdp: CMDP, costs: FloatArray) -> FloatArray:
 
 
 SMALLEST = 2.0**-1073
-"""More than what a product loses that is too small for a float, or for all digits of one."""
+"""A product that is too small for a float, or for all digits of one, loses less than this."""
 
 NEXT_TO_OVERFLOW = 1e300
 """Sums that may be larger than this may overflow on the way."""
@@ -87,7 +87,7 @@ DEEPEST = -960.0
 
 
 HIDDEN_BY_UNDERFLOW = 1e-290
-"""More than underflow can hide in backward induction: at most 5e-324 for each of fewer than 10^30 products, which are
+"""Underflow hides less than this in backward induction: at most 5e-324 for each of fewer than 10^30 products, which are
 weighed by probabilities alone after that. What a multiplier is multiplied with is among them."""
 
 

@@ -28,7 +28,7 @@ from cmpg.proof.claim import LocalTables
 from cmpg.summaries import fields_line
 
 PRECISION = 1e-6
-"""Of a discounted local game as many steps are looked at as it takes to be solved up to this."""
+"""A discounted local game is cut off where what follows is worth at most this ε."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ def real_number(name: str, value: Any, *, least: float = -math.inf) -> float:
 
 
 def number_list(name: str, value: Any, *, length: int) -> FloatArray:
-    """Return a field as so many floats, or raise."""
+    """Return a field as this many floats, or raise."""
     table = number_table(name, value)
     check_shape(name, table.shape, (length,))
     return table

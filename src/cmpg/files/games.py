@@ -72,7 +72,7 @@ SPARSE = ("transition_indptr", "transition_indices", "transition_data")
 REWARDS = ("private_rewards", "class_rewards")
 
 NAMES = {"agents": "agent_names", "states": "state_names", "actions": "action_names", "constraints": "constraint_names"}
-"""This maps the fields of a file to their names in a game."""
+"""Names of a game's fields, by the fields of a file."""
 
 
 def save_game(game: Game | CrowdGame, path: str | Path) -> None:
@@ -240,7 +240,7 @@ LOCAL_NAMES = {
     "states": "state_names",
     "actions": "action_names",
 }
-"""This maps the fields of a file to their names in a game."""
+"""Names of a game's fields, by the fields of a file."""
 
 BY_AGENT = ("states", "actions")
 

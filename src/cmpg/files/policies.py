@@ -213,7 +213,7 @@ def _mixed_rows(
 
 
 def _whole_numbers(path: str | Path, fields: Mapping[str, Any], name: str, *, axes: int, most: int) -> IntArray:
-    """Return a field of whole numbers from 0 to `most`, with so many axes."""
+    """Return a field of whole numbers from 0 to `most`, with this many axes."""
     if name not in fields:
         raise FileError(f"{path}: has no field {name!r}; version 2 of a policy file needs it.")
     value = fields[name]

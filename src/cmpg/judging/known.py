@@ -27,7 +27,7 @@ from cmpg.policy import JointPolicy
 from cmpg.summaries import Summary, fields_line, html, line, text
 
 MAX_CHANGES = 5
-"""Of a deviation the places that matter most are kept, as many as this."""
+"""A deviation is described by at most this many of its changes, those that are worth most."""
 
 NEGLIGIBLE = 1e-9
 """A change of behaviour that is less likely than this to be seen in an episode is left out."""

@@ -53,10 +53,10 @@ TIGHTENINGS = 8
 """Bisections for the tightened thresholds of a box: they are found to 1 % of the error that they allow for."""
 
 BOX_SUCCESSORS = 2
-"""Where a row has more possible next states, a box, which asks for samples of every entry, hardly ever saves any."""
+"""Where rows have more possible next states, a box, which asks for samples of every entry, hardly ever saves any."""
 
 TRIES = 2
-"""So many candidates are tried in one round."""
+"""At most this many candidates are tried in one round."""
 
 STAYS = "no policy that meets the constraints is worth epsilon more than the current one, with probability 1 − delta"
 

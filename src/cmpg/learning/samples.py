@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 BoolArray = npt.NDArray[np.bool_]
 
 MANY_TOTALS = 100_000
-"""More different totals of episodes than this are not searched for equal ones."""
+"""Totals of episodes are searched for equal ones if there are at most this many different ones."""
 
 MAX_SAMPLES = 2**53
-"""More than this cannot be counted one by one in floating point, so they are never drawn."""
+"""Numbers above this cannot be counted one by one in floating point, so that many are never drawn."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -208,7 +208,7 @@ def rows_of(module: Mapping[str, Any]) -> tuple[PaperClaim, ...]:
 
 
 def written(number: SupportsFloat, *, digits: int = 10) -> str:
-    """Write a number with so many significant digits, and rounding noise as zero.
+    """Write a number with this many significant digits, and rounding noise as zero.
 
     Examples
     --------

@@ -178,7 +178,7 @@ def _draw_cost(axes: Axes, curve: Curve, threshold: float) -> None:
 SIDE = 4
 DASHES: Any = ("solid", (0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1, 1.2, 1)))
 MAX_SHOWN = 6
-"""At most so many ways of one agent are drawn, the most probable ones."""
+"""At most this many ways of one agent are drawn, the most probable ones."""
 
 
 def draw_grid_policies(panels: Mapping[str, tuple[JointWay, ...]]) -> Figure:

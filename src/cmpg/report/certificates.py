@@ -70,7 +70,7 @@ def certificate_summary(certificate: Certificate) -> Summary:
 
 
 def certificate_tables(certificate: Certificate, most: int | None = MAX_ROWS) -> tuple[str | Table, ...]:
-    """Return agents and constraints as tables, each of at most so many rows."""
+    """Return agents and constraints as tables, each of at most this many rows."""
     known = certificate.exactly
     sum_ = _exact(None if known is None else sum(known.values, Fraction(0)), fixed(certificate.values.sum()))
     total = [f"total value {sum_.text}"] if len(certificate.values) > 1 else []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.crowds.solve import CrowdResult
 
 SHOWN_GROUPS = 20
-"""Tables and pages show so many groups, the largest."""
+"""Tables and pages show this many groups, the largest."""
 
 
 def crowd_certificate_summary(certificate: CrowdCertificate) -> Summary:
@@ -241,7 +241,7 @@ def crowd_page(result: CrowdResult) -> str:
 
 
 MAX_BANDS, MAX_BARS = 6, 24
-"""A page draws the loads of so many resources, the most used; of games of one step, in one picture."""
+"""A page draws the loads of this many resources, the most used; of games of one step, in one picture."""
 
 
 def _bands(result: CrowdResult) -> str:

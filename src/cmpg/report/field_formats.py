@@ -130,4 +130,4 @@ FIELD_FORMATS: dict[str, tuple[str, Callable[[Result], str]]] = {
     "geojson": ("links", _lines),
     "mapf": ("plan", _plan),
 }
-"""By format, the table that can be written in it, and what does."""
+"""The table that a format can hold, and the function that writes it, by name of the format."""

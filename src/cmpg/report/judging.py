@@ -32,7 +32,7 @@ from cmpg.summaries import (
 )
 
 MAX_COSTS = 3
-"""A row of a table shows the costs of so many constraints, those with the least slack."""
+"""A row of a table shows the costs of this many constraints, those with the least slack."""
 
 
 def judged_summary(judged: JudgedPolicy) -> Summary:

@@ -109,7 +109,7 @@ def _setting(value: Any) -> str:
 
 
 MAX_REASONS = 6
-"""More reasons than this, why a guarantee is void, are summarised."""
+"""Reasons why a guarantee is void are summarised if there are more than this."""
 
 
 def trials_summary(done: Sequence[Fields], *, thresholds: np.ndarray) -> Summary:

@@ -89,7 +89,7 @@ MAX_UNASKED_CLAIM = 1_500_000
 """A proof file with more characters is checked when the reader asks for it."""
 
 MAX_LAW_STATES, MAX_LAW_BARS = 2_000, 60
-"""Laws of costs are drawn for games of at most so many states, and with at most so many bars."""
+"""Laws of costs are drawn for games of at most this many states, and with at most this many bars."""
 
 MIN_COURSE = 1e-3
 """An ascent that raises the potential by less than this share of the values is not among what a user looks at first."""

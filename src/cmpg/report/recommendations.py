@@ -25,7 +25,7 @@ from cmpg.simulation.episodes import simulate
 from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, significant, typeset
 
 MAX_PAGE_ROWS = 400
-"""A page shows at most so many recommendations; `cmpg export` has all."""
+"""A page shows at most this many recommendations; `cmpg export` has all."""
 
 SIMULATED = 20_000
 """Episodes that a page plays, if they are quick."""
@@ -88,7 +88,7 @@ def _table_rows(first: Row, names: Any, agent: int, table: FloatArray) -> Iterat
 
 
 def recommended_table(game: Game, device: Device, most: int) -> Table:
-    """Return recommendations as a table of at most so many rows, those in states that are reached first."""
+    """Return recommendations as a table of at most this many rows, those in states that are reached first."""
     rows = list(_reached_first(game, device))
     shown = [tuple(each if isinstance(each, str) else significant(each, 6) for each in row.values()) for row in rows]
     note = f"showing {most:,} of {len(rows):,} recommendations; `cmpg export` has all" if len(rows) > most else ""

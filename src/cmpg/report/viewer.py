@@ -37,7 +37,7 @@ FLOORS = (5e-4, 5e-3, 2e-2)
 """What is less likely than the first is never shown; where that is too much, the next ones are tried."""
 
 MAX_ENTRIES = 120_000
-"""Of all tables together, where a game is shown as tables."""
+"""All tables together have at most this many entries, where a game is shown as tables."""
 
 MAX_PANELS = 12
 

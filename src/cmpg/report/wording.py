@@ -131,7 +131,7 @@ def price_words(prices: FloatArray, agents: Sequence[str]) -> str:
 
 
 MAX_ROWS = 300
-"""Of the trace; a longer one is in the file that the page carries."""
+"""A page shows at most this many rows of the trace; the file that it carries has all."""
 
 MAX_VALUES = 8
 

@@ -33,7 +33,7 @@ SECONDS_BETWEEN_LOOKS = 1.0
 """Pause of a worker between two looks for its client."""
 
 MAX_LOSSES = 2
-"""So many workers may die one after the other without a task being done in between."""
+"""A pool is given up after this many workers died one after the other with no task done in between."""
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")

@@ -127,7 +127,7 @@ class Demand:
 
     @classmethod
     def on(cls, roads: RoadMap, vehicles: float) -> Demand:
-        """Count the trips of a game whose agents have so many vehicles each."""
+        """Count the trips of a game whose agents have this many vehicles each."""
         counts = Counter((origin - 1, destination - 1) for origin, destination in roads.trips)
         return cls(tuple(counts), vehicles * np.array(list(counts.values()), dtype=np.float64))
 
@@ -208,7 +208,7 @@ def assign(
     optimum
         Whether to minimise the total travel time instead.
     gap, iterations
-        It ends with this relative gap, or after so many iterations; the gap is part of the answer.
+        It ends with this relative gap, or after this many iterations; the gap is part of the answer.
 
     Examples
     --------

@@ -46,10 +46,10 @@ from cmpg.summaries import (
 )
 
 BLOCK = 65_536
-"""So many agents times episodes are played at once: their arrays stay in a processor's cache."""
+"""Agents times episodes that are played at once: their arrays stay in a processor's cache."""
 
 LARGEST_BLOCK = 400_000
-"""At most so many loads of resources times episodes are held at once."""
+"""Loads of resources times episodes that are held at once, at most."""
 
 FEW = 30
 """With fewer episodes than this that differ from the others, the variance of the sample is not trusted alone."""

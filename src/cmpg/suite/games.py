@@ -27,7 +27,7 @@ from cmpg.scenarios.paper import counting_congestion_game
 from cmpg.suite.data_games import RECIPES
 
 VERSION = 1
-"""Of the list of games; results of different versions are not compared."""
+"""The list of games has this version; results of different versions are not compared."""
 
 PAPER = ("counter-example", "modified-counter-example", "grid-world", "grid-world-local", "congestion-exogenous")
 

@@ -43,10 +43,10 @@ DIGITS = 6
 """Prices are the same if they are so to this many digits."""
 
 MAX_PRICES = 4
-"""So many prices are looked at, those of the most agents first."""
+"""At most this many prices are looked at, those of the most agents first."""
 
 FEW_SELLERS = 8
-"""More of them are queried all at once."""
+"""More agents than this are queried all at once."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ MAX_EXACT_ENTRIES = 20_000
 """Games with more entries of the transition, over all steps, are not evaluated in rationals."""
 
 BATCH = 16
-"""So many 4-cycles are tried before the largest of them is reported."""
+"""4-cycles are tried in batches of this size; the largest of a batch is reported."""
 
 
 class Verdict(Enum):

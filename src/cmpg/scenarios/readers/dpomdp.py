@@ -28,16 +28,16 @@ from cmpg.scenarios.readers.text import FilePath, Line, check_entries, is_whole,
 HEAD = ("agents", "discount", "values", "states", "start", "actions", "observations")
 
 MAX_NAMES = 100_000
-"""A file names at most so many agents, states, joint observations, and actions or observations of one agent."""
+"""A file names at most this many agents, states, joint observations, and actions or observations of one agent."""
 
 MAX_AGENTS = 28
 """A table has an axis for every agent, and arrays have at most 32."""
 
 MAX_WRITTEN = 100_000_000
-"""All statements together may write so many entries: each can write all entries of a table."""
+"""All statements together may write this many entries: each can write all entries of a table."""
 
 WRITTEN_ONE_BY_ONE = 200
-"""Rewards that depend on observations are kept one by one, which takes so many times as long."""
+"""Rewards that depend on observations are kept one by one, which takes this many times as long."""
 
 ROW_TOLERANCE = 1e-5
 """Published probabilities have a few decimals, and their sums are off by as little as this."""

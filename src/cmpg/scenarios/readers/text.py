@@ -29,13 +29,13 @@ MAX_UNPACKED = 3_000_000
 MAX_UNPACKED_RATIO = 10
 
 LEAST_LINE = 8
-"""A line counts as so many bytes at least: empty ones take time, too."""
+"""A line counts as this many bytes at least: empty ones take time, too."""
 
 LONGEST_LINE = 2**24
 """A line has at most this many bytes."""
 
 MAX_ENTRIES = 3_000_000
-"""A file of any size may describe so many entries of tables; a large one, half as many as it has bytes."""
+"""A file of any size may describe this many entries of tables; a large one, half as many as it has bytes."""
 
 
 def at_line(path: FilePath, line: int, problem: str) -> FileError:
