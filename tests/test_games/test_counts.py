@@ -60,7 +60,7 @@ def test_tables_are_the_laws_of_all_joint_actions(kind, make, length):
     cells = {"own": 1, "all": 2, "split": 2}[kind]
     assert tally.num_cells == cells
     assert tally.table_shape == (2, vectors, *(length,) * cells)
-    assert tally.num_places == vectors * length**cells
+    assert tally.num_entries == vectors * length**cells
     found = added(tally, tables)
     for r, row in enumerate(rows):
         for b in range(vectors):
@@ -244,7 +244,7 @@ def test_long_sums_are_taken_in_pieces(lengths, levels, roundings):
     labels = np.array([np.repeat(np.arange(len(lengths)), lengths)], dtype=np.int64)
     order = np.random.default_rng(0).permutation(labels.shape[1])
     sums = Sums.by_label(labels[:, order], len(lengths))
-    assert (sums.num_places, sums.num_targets) == (sum(lengths), len(lengths))
+    assert (sums.num_entries, sums.num_targets) == (sum(lengths), len(lengths))
     table = np.random.default_rng(1).integers(0, 1000, size=(2, sum(lengths))).astype(float)
     expected = (
         np.stack([table[:, labels[0, order] == t].sum(axis=1) for t in range(len(lengths))], axis=1)

@@ -116,17 +116,6 @@ class TestWhatIsCertifiedIsRight:
         assert first.policy.fingerprint() == second.policy.fingerprint()
         assert first.samples == second.samples
 
-    def test_where_the_gap_is_nearly_small_enough_other_starts_are_tried_before_more_samples(self, monkeypatch):
-        game, spent = spectrum(), []
-        for parts in (shared.PARTS, ()):
-            monkeypatch.setattr(shared, "PARTS", parts)
-            results = [learn_shared(hidden(game, seed), epsilon=0.3, delta=0.1) for seed in (1002, 1004, 1006)]
-            spent.append(np.array([result.total_samples for result in results]))
-            for result in results:
-                assert_right(game, result)
-        assert np.all(spent[0] <= spent[1])
-        assert spent[0].sum() < spent[1].sum()
-
 
 class TestTheModel:
     @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 0.2]), st.sampled_from([50, 2000]))

@@ -241,7 +241,6 @@ def interrupted_in(stream):
     ("claim", "stream"),
     [
         (learning.learned_games, "learning: spectrum, generative, 0.5"),
-        (learning.learned_games, "learning: congestion game, shared, 5"),
         (learning.coverage, "learning, generative: coverage"),
         (literal.corollary_1_run, "learning: Corollary 1"),
     ],
