@@ -148,6 +148,8 @@ def test_an_overload_has_the_order_of_its_first_load():
         (lambda m: 0.02 * m, lambda m: np.maximum(m - 8, 0), False),
         (lambda m: 0.1 * m**4, lambda m: 0 * m, False),
         (lambda m: 1.0 - 0.1 * m, lambda m: 0 * m, False),
+        (lambda m: 8.5 - m, lambda m: 0 * m, False),  # fits, and would cancel
+        (lambda m: 0 * m, lambda m: (m - 2.5) ** 2, False),
         (lambda m: 0 * m, lambda m: (m - 2.0) ** 2, False),
     ],
 )

@@ -74,6 +74,7 @@ class Ball:
         mid, size, more = self.mid * other.mid, np.abs(self.mid), np.abs(other.mid)
         plain = (size == 1) | (more == 1) | (mid == 0)  # such a product is exact, unless zero stands for underflow
         rad = np.where(plain, 0.0, UNIT * np.abs(mid))
+        # |(x + dx)(y + dy) − xy| ≤ |x||dy| + |dx||dy| + |y||dx|, of which the first two are added at once.
         if other.rad.any():
             rad = rad + (size + self.rad) * other.rad
         if self.rad.any():
@@ -94,7 +95,7 @@ class Ball:
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Ball:
         """Return sums along axes."""
         mid, sizes = self.mid.sum(axis=axis), np.abs(self.mid)
-        terms = np.asarray(np.count_nonzero(self.mid, axis=axis))
+        terms = np.asarray(np.count_nonzero(self.mid, axis=axis))  # n numbers take n − 1 additions; zeros do not round
         hidden = TINY * (least(sizes) < NORMAL)
         off = np.where(terms > 1, gamma(terms - 1) * sizes.sum(axis=axis) + terms * hidden, 0.0)
         return Ball(mid, np.asarray((self.rad.sum(axis=axis) + off) * _SAFETY))
@@ -137,6 +138,7 @@ def probabilities(rows: Array, starts: Array) -> Ball:
     lengths = np.diff(np.append(starts, len(rows)))
     table = rows / np.repeat(sums, lengths)
     mixed = np.repeat(counts > 1, lengths) & (rows != 0)
+    # m − 1 additions and one division; two more are ample for what is of second order.
     off = gamma(int(counts.max()) + 2) * table + TINY * (least(table) < NORMAL)
     return Ball(table, np.where(mixed, off * _SAFETY, 0.0))
 
@@ -225,7 +227,7 @@ class Rows:
         return _weighed(sums, values, rounding, most * (not self.plain), self.least)
 
     def lowest(self, ahead: Array) -> Array:
-        """Return the least of some numbers [C] over the entries of each row: [R]."""
+        """Return the least of some numbers [C] over the entries of each row: [R]; comparisons do not round."""
         return np.minimum.reduceat(ahead[self.indices], self._starts)
 
     def highest(self, ahead: Array) -> Array:
@@ -297,6 +299,7 @@ class Mixtures:
 
 def _weighed(sums: Callable[[Array], Array], values: Ball, rounding: float, most: int, lightest: float) -> Ball:
     """Return weighted sums of values; `most` weights in one sum that are not all one, none below `lightest`."""
+    # Σ w(1 + δ)(x + dx), |δ| ≤ rounding: the error is a weighted sum, too, of |dx| + rounding·|x|.
     mid, spread = sums(values.mid), values.rad + rounding * np.abs(values.mid)
     hidden = _hidden(most, lightest, Ball(values.mid, spread)) if most else 0.0
     if not values.rad.any() and values.mid.min(initial=0.0) >= 0:  # then the sums of sizes are the sums themselves

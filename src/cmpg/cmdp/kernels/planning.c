@@ -38,6 +38,7 @@ static int plan_step(const Process *process, const Plan *plan, int32_t step, Scr
     const int32_t block = block_of(process);
     const Rule *rule = &plan->rule;
     const double *ahead = step == process->steps - 1 ? NULL : plan->to_go;
+    /* Expectations are linear: Σ_l w_l E[V_l] = E[Σ_l w_l V_l], so that one product per action decides, whatever k is. */
     for (int32_t s = 0; s < states && ahead != NULL; s++)
         scratch->values[s] = weighed(rule->weights, ahead + (Py_ssize_t)s * tables, tables);
     const double *columns = columns_of(process, ahead, scratch->columns);
@@ -52,7 +53,7 @@ static int plan_step(const Process *process, const Plan *plan, int32_t step, Scr
             add_future(process, matrix_of(process, step), s, scratch->values, worth);
         const int32_t count = tied_actions(rule, worth, actions, scratch->tied);
         int32_t action = scratch->tied[0];
-        if (count > 1) {
+        if (count > 1) { /* rounding may decide among them: the second weights do instead */
             if (plan->ask && plan->noise == NULL)
                 return -1;
             for (int32_t i = 0; i < count; i++) {
@@ -65,6 +66,7 @@ static int plan_step(const Process *process, const Plan *plan, int32_t step, Scr
         plan->chosen[(Py_ssize_t)step * states + s] = action;
         back_up_apart(process, step, s, action, columns, scratch->next + (Py_ssize_t)s * tables);
     }
+    /* Not before: every state has read the values to go of the step after, and a step that waits for noise needs them. */
     memcpy(plan->to_go, scratch->next, (size_t)states * (size_t)tables * sizeof(double));
     return 0;
 }
@@ -168,7 +170,7 @@ static PyObject *bound_kernel(PyObject *module, PyObject *args)
                 }
                 if (step < process->steps - 1)
                     add_future(process, matrix_of(process, step), s, ahead, own);
-                double best = own[0];
+                double best = own[0]; /* a maximum does not round, and the sums before it are allowed for by the caller */
                 for (int32_t a = 1; a < actions; a++)
                     best = own[a] > best ? own[a] : best;
                 here[s] = best;

@@ -27,7 +27,7 @@ static inline void fetch(const Matrix *matrix, const int32_t *rows, int32_t i, i
 static int32_t rows_played(const double *weights, Py_ssize_t rows, int32_t *played)
 {
     int32_t count = 0;
-    for (Py_ssize_t row = 0; row < rows; row++) {
+    for (Py_ssize_t row = 0; row < rows; row++) { /* no branch: which rows are played is hard to predict; count ≤ row */
         played[count] = (int32_t)row;
         count += weights[row] != 0.0;
     }
@@ -103,7 +103,7 @@ static void flow_along(const Matrix *matrix, int32_t state, int32_t action, doub
     }
 }
 
-/* arriving[s'] += amount·P(s' | row). */
+/* arriving[s'] += amount·P(s' | row): sums of non-negative terms, in which nothing cancels. */
 static inline void flow(const Process *process, const Matrix *matrix, Py_ssize_t row, double amount, double *arriving)
 {
     if (matrix->begin != NULL)

@@ -98,12 +98,12 @@ static int check_csr(const Process *process, const Matrix *matrix)
     const Py_ssize_t rows = matrix->rows, entries = matrix->entries;
     if (matrix->start[0] != 0 || matrix->start[rows] != entries)
         return wrong_shape("indptr");
-    int32_t falls = 0;
+    int32_t falls = 0; /* collected, and looked at once: a loop that may end early is not made into vectors */
     for (Py_ssize_t row = 0; row < rows; row++)
         falls |= matrix->start[row] > matrix->start[row + 1];
     if (falls)
         return wrong_shape("indptr");
-    int32_t beyond = 0;
+    int32_t beyond = 0; /* as unsigned numbers, targets below zero are beyond, too */
     for (Py_ssize_t entry = 0; entry < entries; entry++)
         beyond |= (uint32_t)matrix->target[entry] >= (uint32_t)process->states;
     return beyond ? wrong_shape("indices") : 0;
@@ -220,7 +220,7 @@ static PyObject *process_pack(PyObject *module, PyObject *args)
 
 int32_t block_of(const Process *process)
 {
-    const int32_t states = 4096 / process->actions;
+    const int32_t states = 4096 / process->actions; /* 32 kB of action values: they stay in the first cache */
     return states < 1 ? 1 : states < process->states ? states : process->states;
 }
 
@@ -365,6 +365,7 @@ CLONED double dense_product(const double *row, const double *values, int32_t sta
     for (; end - row >= 4; row += 4, values += 4)
         for (int lane = 0; lane < 4; lane++)
             one[lane] += row[lane] * values[lane];
+    /* Added in pairs, in an order that does not depend on the width of vectors: the same bits on every processor. */
     for (int lane = 0; lane < 4; lane++)
         one[lane] = (one[lane] + two[lane]) + (three[lane] + four[lane]);
     double sum = (one[0] + one[1]) + (one[2] + one[3]);
