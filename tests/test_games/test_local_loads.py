@@ -33,7 +33,9 @@ def crowds(draw):
     usages = [rng.choice([0, 1, rng.random()], size=(steps, resources)) for _ in range(agents)]
     loads = np.arange(agents + 1)
     delay = np.where(rng.random((resources, 1)) < 0.6, 0.3 + 0.02 * loads, rng.random((1, resources, agents + 1)))
-    pairs = rng.random((2, draw(st.sampled_from([1, steps])), resources, 1)) * loads * (loads - 1) / 2 + 0.1 * loads
+    pairs = (
+        rng.random((2, draw(st.sampled_from([1, steps])), resources, 1)) * loads * (loads - 1) / 2 + 0.1 * loads + 0.2
+    )
     costs = np.where(rng.random((resources, 1)) < 0.6, pairs, np.maximum(loads - 1.5, 0))
     return usages, delay, costs, steps
 
@@ -159,6 +161,14 @@ def test_tables_that_need_only_means_are_recognised(delay, cost, smooth):
         np.array(delay(load) * 1.0)[None, None], np.array(cost(load) * 1.0)[None, None, None], horizon=3
     )
     assert (len(tables.general) == 0) == smooth
+
+
+def test_tables_fit_up_to_sixteen_roundings_and_a_difference_that_rounding_made_is_none():
+    for off, fits in ((16, True), (18, False)):
+        delay = np.array([9.0, 1.0, 2.0 + off * np.finfo(float).eps, 3.0])
+        assert (len(load_tables(delay[None, None], np.zeros((0, 1, 1, 4)), horizon=1).general) == 0) == fits
+    linear = np.array([[[[0.0, 0.1, 0.2, 0.1 + 0.2]]]])
+    assert not load_tables(np.zeros((1, 1, 4)), linear, horizon=1).has_pairs
 
 
 def test_roundings_grow_with_the_agents_and_with_what_is_added_up():
