@@ -103,12 +103,13 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
         finite = replace(joint, rewards=rewards, costs=costs, thresholds=thresholds, horizon=horizon, discount=None)
         return finite, cut
     assert isinstance(game, CountingGame), "any other form was refused above"
-    private, spent = game.private_rewards, game.costs
+    counting: CountingGame = game
+    private, spent = counting.private_rewards, counting.costs
     counted = replace(
-        game,
-        rewards=_weighed(game.rewards[None], weights)[0],
-        private_rewards=_weighed(private - shifted * _columns(_least_rewards(game), private), weights),
-        class_rewards=_weighed(game.class_rewards[None], weights)[0],
+        counting,
+        rewards=_weighed(counting.rewards[None], weights)[0],
+        private_rewards=_weighed(private - shifted * _columns(_least_rewards(counting), private), weights),
+        class_rewards=_weighed(counting.class_rewards[None], weights)[0],
         costs=_weighed(spent - shifted * _columns(_least(spent), spent), weights),
         thresholds=thresholds,
         horizon=horizon,
