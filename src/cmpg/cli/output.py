@@ -206,8 +206,8 @@ def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:
     if step.multipliers is not None:
         prices = ", ".join(f"{price:.4g}" for price in step.multipliers[:MAX_COSTS])
         return f"a common price, round {step.iteration:>3}  cost {costs}  price {prices}  {step.seconds:.1f} s"
-    mover = "no agent" if step.mover is None else names.agent(step.mover)
+    gain = "largest gain" if step.mover is None else f"{names.agent(step.mover)} gains"
     return (
         f"iteration {step.iteration:>4}  potential {step.potential:+.6g}  cost {costs}  "
-        f"{mover} gains {step.gain:.3g}  {step.seconds:.1f} s"
+        f"{gain} {step.gain:.3g}  {step.seconds:.1f} s"
     )

@@ -201,7 +201,7 @@ def price_chart(rounds: Sequence[Step], constraints: Sequence[str]) -> Chart:
     for j, name in enumerate(constraints[:MAX_SERIES]):
         paid = [np.nan if step.multipliers is None else step.multipliers[j] for step in thinned]
         lines.append(_line(x, paid, name=_label(name), colour=_colour(j), **_dots(len(x))))
-    caption = "All agents are charged the same price for a unit, which rises until together they meet the threshold."
+    caption = "All agents pay one price for a unit: higher where a threshold was exceeded, lower where much was left."
     figure = _figure(lines, x=_counted("round", len(rounds)), y=_axis("price", rangemode="tozero"))
     return Chart("prices", "Search for a common price", caption, figure)
 

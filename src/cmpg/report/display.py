@@ -69,8 +69,10 @@ def _work_lines(result: Result) -> list[str]:
     work = f"{counted(result.moves, 'move')} in {counted(len(ascent), 'iteration')}"
     lines = [f"{work}{joint}, of at most {counted(result.max_iterations, 'move')}"]
     if result.search_moves:
-        rounds, how = counted(len(result.trace) - len(ascent), "round"), result.settings.get("start", "a search")
-        lines.append(f"to find the start, {counted(result.search_moves, 'move')} in {rounds}: {how}")
+        prices = [step.multipliers for step in result.trace if step.multipliers is not None]
+        at = "a common price" if all(len(price) == 1 for price in prices) else "common prices"
+        rounds = counted(len(prices), "round")
+        lines.append(f"to find the start, {counted(result.search_moves, 'move')} in {rounds} at {at}")
     return lines
 
 

@@ -53,12 +53,13 @@ def _headline(run: LearnedRun) -> Headline:
 
 
 def _facts(seeds: Sequence[LearnedSeed]) -> dict[str, str]:
+    unsafe, played = sum(each.unsafe_policies for each in seeds), _played(seeds)
     return {
         "seeds": str(len(seeds)),
         "ε": f"{seeds[0].epsilon:g}",
         "δ": f"{seeds[0].delta:g}",
         "samples, median": f"{int(np.median([each.total_samples for each in seeds])):,}",
-        "unsafe policies played": f"{sum(each.unsafe_policies for each in seeds):,} of {_played(seeds):,}",
+        **({"unsafe policies played": f"{unsafe:,} of {played:,}"} if played else {}),
     }
 
 

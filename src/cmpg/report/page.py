@@ -98,12 +98,16 @@ MAX_CONSTRAINTS = 4
 """Constraints with charts: those with the highest prices."""
 
 VIEW_WORDS = {
-    "grid": "Shade: the probability that the agent stands there at this step. Arrows: where it goes from there. A "
-    "fleet is first shown as a whole, each agent in its colour: as it is expected, and in one run, drawn at random.",
+    "grid": "Shade: the probability that the agent stands there at this step. Arrows: where it goes from there.",
     "network": "Width: the expected load at this step. Protected links are orange, and red above what they can carry.",
     "loads": "The expected load against the capacity, how likely each load is in the chosen hour, and who causes it.",
     "tables": "The probability of each action at this step.",
 }
+
+FLEET_WORDS = (
+    "All agents come first, each in its colour: as they are expected, and in one run that was drawn at random."
+)
+"""Of a grid whose agents have goals."""
 
 
 def write_page(run: FinishedRun, target: Path, *, sensitivity: Sensitivity | None = None) -> int:
@@ -457,7 +461,7 @@ def _view(run: FinishedRun, found: Incumbent) -> dict[str, Any]:
         return {"json": "", "words": "", "note": f"This is not drawn: {str(problem).rstrip('.')}", "steps": steps}
     return {
         "json": inside_script(view.to_json()),
-        "words": VIEW_WORDS[view.kind],
+        "words": " ".join([VIEW_WORDS[view.kind], *([FLEET_WORDS] if any(view.fields.get("goals", ())) else [])]),
         "note": view.note[:1].upper() + view.note[1:],
         "steps": steps,
     }

@@ -103,7 +103,7 @@ def course_words(result: Result, rounds: Sequence[Step], ascent: Sequence[Step])
     searched = ""
     if rounds:
         made = f"{counted(result.search_moves, 'move')} in {counted(len(rounds), 'round')}"
-        searched = f"First a price of the budget was sought on which all agents agree: {made}. "
+        searched = f"First all agents were charged a common price, raised or lowered from round to round: {made}. "
     if result.moves == 0:
         why = ", since the start was an equilibrium already" if result.certified else ""
         message = f"{'Then no agent' if rounds else 'No agent'} moved{why}."
