@@ -268,6 +268,22 @@ def test_wide_indices_are_narrowed_and_bad_ones_refused():
             dual_bound(replace(one_state(), transition=(bad,), trusted=True), np.zeros(1))
 
 
+def test_a_master_refuses_what_does_not_fit():
+    room, ones, settings = np.ones((2, 2)), np.ones(1), np.array([1.0, 0.0, 1.0, 1.0])
+    limits, out = (100, 20, 1e-14), (np.empty(2), np.empty(2))
+    assert compiled().master(room, ones, ones, settings, *limits, np.array([0, -2]), *out) == 0
+    for tables, basis in (
+        ((room[:1], ones, ones, settings), [0, -2]),
+        ((room, ones, np.ones(2), settings), [0, -2]),
+        ((room, ones, ones, settings[:3]), [0, -2]),
+        ((room, ones, ones, settings), [0, 2]),
+        ((room, ones, ones, settings), [0, -3]),
+        ((room, ones, ones, settings), [0]),
+    ):
+        with pytest.raises(ValueError, match=r"has|basis"):
+            compiled().master(*tables, *limits, np.array(basis), *out)
+
+
 @pytest.mark.parametrize(
     ("begins", "rows", "weights", "stride"),
     [

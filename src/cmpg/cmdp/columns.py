@@ -77,6 +77,7 @@ class MasterProgram(Generic[ColumnT]):
         self.units = units
         self.margins = margins
         self._weights = np.zeros(0)  # of the plans when the master was last solved
+        self._value = -np.inf  # of that mixture, if it was solved for the value
         self._room = np.empty((FIRST_ROOM, 1 + len(thresholds)))  # the value of each plan, and what it spends too much
         self._largest, self._ends = np.zeros(1 + len(thresholds)), (np.inf, -np.inf)
         self._basis: IntArray | None = None  # slacks are numbered from the end: t is −1 − k, s_j is j − k
@@ -138,7 +139,7 @@ class MasterProgram(Generic[ColumnT]):
     def reaches(self, bound: float, multipliers: FloatArray) -> bool:
         """Whether the value is as good as a bound, such as the Lagrangian of a plan that is optimal for r − λ·c."""
         scale = float(self._largest_value + multipliers @ self._largest_excess)
-        return bound <= float(self._weights @ self._room[: len(self._weights), 0]) + IMPROVEMENT * scale
+        return bound <= self._value + IMPROVEMENT * scale
 
     def improves(self, column: ColumnT, multipliers: FloatArray) -> bool:
         """Whether a plan's V^r − λ·(V^c − thresholds) at the master's multipliers is above the master's value."""
@@ -147,11 +148,11 @@ class MasterProgram(Generic[ColumnT]):
     def maximise_slack(self) -> tuple[FloatArray, float]:
         """Solve for the greatest t with Σ w·costs + t·units ≤ thresholds; return λ with λ·units = 1, and t."""
         before = self._weights
-        corner, scale = self._solve(np.zeros(len(self.plans)), slack_counts=True)
+        duals, scale = self._solve(slack_counts=True)
         if before.any() and self._slack_of(before) > self._slack_of(self._weights):
             self._weights = before  # columns that are nearly parallel: the new vertex is off by more than it gains
         # Rows were divided by `scale`, so their duals are multiplied by it; rounding may leave one just below zero.
-        duals = np.maximum(corner.duals[:-1], 0.0) / scale
+        duals = np.maximum(duals[:-1], 0.0) / scale
         return duals / (duals @ self.units), self._slack_of(self._weights)
 
     def _slack_of(self, weights: FloatArray) -> float:
@@ -161,11 +162,9 @@ class MasterProgram(Generic[ColumnT]):
         """Solve for the greatest value, from a mixture that meets the thresholds; return the multipliers."""
         if self._basis is None:
             self.maximise_slack()
-        low, high = self._ends
-        # Σ w = 1, so a constant changes nothing; without it, a simplex multiplier is of the order of the differences.
-        centre, spread = low / 2 + high / 2, (high - low) or 1.0
-        corner, scale = self._solve((self._values - centre) / spread, slack_counts=False)
-        return np.maximum(corner.duals[:-1], 0.0) * spread / scale
+        duals, scale = self._solve(slack_counts=False)
+        self._value = float(self._weights @ self._values)
+        return np.maximum(duals[:-1], 0.0) * self._spread / scale
 
     def move_thresholds(self, thresholds: FloatArray) -> None:
         """Change the thresholds; the next solution starts afresh."""
@@ -174,52 +173,79 @@ class MasterProgram(Generic[ColumnT]):
         self._basis = None
         self._largest = np.abs(self._room[: len(self.plans)]).max(axis=0)
 
-    def _solve(self, values: FloatArray, *, slack_counts: bool) -> tuple[Corner, FloatArray]:
-        """Maximise values·w, or t, keep the weights, and return the vertex and what each row was divided by."""
-        excess = self._excess
-        plans, constraints = excess.shape
+    @property
+    def _spread(self) -> float:
+        """By how much values differ."""
+        return (self._ends[1] - self._ends[0]) or 1.0
+
+    def _solve(self, *, slack_counts: bool) -> tuple[FloatArray, FloatArray]:
+        """Maximise the value, or t; keep the weights, and return the duals and what each row was divided by."""
+        start = self._start() if slack_counts else self._basis
         unit = min(float((self._largest_excess / self.units).max()), 1 / LEAST_UNIT)
         unit = unit if unit > LEAST_UNIT else 1.0
         # Rows of almost no excess are not blown up: the common slack would have a huge coefficient there.
         scale = np.maximum(np.maximum(self._largest_excess, 1e-4 * unit * self.units), LEAST_UNIT)
+        # Σ w = 1, so a constant changes nothing; without it, a simplex multiplier is of the order of the differences.
+        centre = self._ends[0] / 2 + self._ends[1] / 2
+        settings = np.array([unit, centre, self._spread, slack_counts])
+        self._basis = None
+        found = None
+        if start is not None:
+            try:
+                found = self._from_corner(start, scale, settings)
+            except SolverError:  # the small simplex method is at a loss
+                found = None
+        if found is None:  # HiGHS starts from nothing
+            corner = _by_highs(self._program(scale, settings))
+            found = corner.values[: len(self.plans)], corner.duals
+        weights = np.maximum(found[0], 0.0)  # a basic variable may be −1e-17
+        total = weights.sum()
+        if not 0 < total < np.inf:
+            raise SolverError("costs and thresholds differ by more powers of ten than floats can weigh. Rescale them.")
+        self._weights = weights / total
+        return found[1], scale
+
+    def _from_corner(self, start: IntArray, scale: FloatArray, settings: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Go on from a vertex; return the weights and the duals."""
+        plans = len(self.plans)
+        if (kernels := compiled()) is not None:
+            basis, weights, duals = start.astype(np.int64), np.empty(plans), np.empty(len(start))
+            tables = (self._room[:plans], self.units, scale, settings)
+            ending = kernels.master(*tables, MAX_PIVOTS, PATIENCE, NO_STEP, basis, weights, duals)
+            if ending:
+                raise SolverError((OUT_OF_PIVOTS, SINGULAR, UNBOUNDED)[ending - 1])
+            self._basis = basis
+            return weights, duals
+        program = self._program(scale, settings)
+        columns = len(program.objective)
+        corner = best_corner(program, start % columns)
+        self._basis = np.where(corner.basis < plans, corner.basis, corner.basis - columns)
+        return corner.values[:plans], corner.duals
+
+    def _program(self, scale: FloatArray, settings: FloatArray) -> SmallProgram:
+        """Return the program, given what its rows are divided by and how values and the common slack are scaled."""
+        unit, centre, spread, slack_counts = settings
+        plans, constraints = self._excess.shape
         table = np.zeros((constraints + 1, plans + 1 + constraints))
-        table[:-1, :plans] = (excess / scale).T
+        table[:-1, :plans] = (self._excess / scale).T
         table[:-1, plans] = unit * self.units / scale
         table[:-1, plans + 1 :] = np.eye(constraints)
         table[-1, :plans] = 1.0
         objective, right = np.zeros(table.shape[1]), np.zeros(constraints + 1)
-        objective[:plans], objective[plans], right[-1] = values, slack_counts, 1.0
+        objective[:plans] = 0.0 if slack_counts else (self._values - centre) / spread
+        objective[plans], right[-1] = slack_counts, 1.0
         free = np.zeros(len(objective), dtype=np.bool_)
         free[plans] = slack_counts
-        program = SmallProgram(objective, table, right, free)
-        corner = self._corner(program, self._basis if not slack_counts else self._start(excess))
-        weights = np.maximum(corner.values[:plans], 0.0)  # a basic variable may be −1e-17
-        if not 0 < weights.sum() < np.inf:
-            raise SolverError("costs and thresholds differ by more powers of ten than floats can weigh. Rescale them.")
-        self._weights = weights / weights.sum()
-        return corner, scale
+        return SmallProgram(objective, table, right, free)
 
-    def _corner(self, program: SmallProgram, start: IntArray | None) -> Corner:
-        """Go on from the last vertex; if the small simplex method is at a loss, HiGHS starts from nothing."""
-        columns, plans = len(program.objective), len(self.plans)
-        self._basis = None
-        if start is not None:
-            try:
-                corner = best_corner(program, start % columns)
-            except SolverError:
-                return _by_highs(program)
-            self._basis = np.where(corner.basis < plans, corner.basis, corner.basis - columns)
-            return corner
-        return _by_highs(program)
-
-    def _start(self, excess: FloatArray) -> IntArray:
+    def _start(self) -> IntArray:
         """Return the last basis; at first, that of the one plan with the greatest slack."""
         if self._basis is not None:
             return self._basis
-        slacks = -excess / self.units
+        slacks = -self._excess / self.units
         best = int(slacks.min(axis=1).argmax())
         tightest = int(slacks[best].argmin())
-        constraints = excess.shape[1]
+        constraints = slacks.shape[1]
         own = [j - constraints for j in range(constraints) if j != tightest]
         return np.array([best, -1 - constraints, *own])
 
@@ -273,13 +299,6 @@ def best_corner(program: SmallProgram, basis: IntArray) -> Corner:
     array([0., 4., 0.])
     """
     basis = basis.astype(np.int64)  # a copy
-    if (kernels := compiled()) is not None:
-        values, duals = np.empty(len(basis)), np.empty(len(basis))
-        tables = (program.objective, program.matrix, program.right, program.free.view(np.int8))
-        ending = kernels.corner(*tables, MAX_PIVOTS, PATIENCE, NO_STEP, basis, values, duals)
-        if ending:
-            raise SolverError((OUT_OF_PIVOTS, SINGULAR, UNBOUNDED)[ending - 1])
-        return _corner(program, basis, values, duals)
     idle = 0
     for _ in range(MAX_PIVOTS):
         # Updating a factorisation would be cheaper for many rows; here a fresh solve costs microseconds, and no error

@@ -330,38 +330,66 @@ def _column_generation(program: Program[VertexT, MixtureT], accepts: Accepts[Ver
     # Where rounding alone puts the safe mixture above a threshold, the master has to be feasible all the same.
     met = np.maximum(program.thresholds, safe.costs)
     master = MasterProgram(safe.plans, met, units=units, margins=program.margins)
-    master.add(program.plan(np.zeros(len(sizes))))
-    multipliers, plans = _best_multipliers(program, master)
-    plans += safe.made + 1
+    free = program.plan(np.zeros(len(sizes)))
+    master.add(free)
+    guess = _common_slope(safe, free, program.thresholds)
+    middle = program.plan(guess) if guess.any() else free
+    master.add(middle)
+    known = _Dual(guess, float(middle.value - guess @ (middle.costs - met)))
+    dual, plans = _best_multipliers(program, master, known)
+    multipliers, plans = dual.multipliers, plans + safe.made + 1 + bool(guess.any())
     alone = master.plans[int(master.weights.argmax())]
     if master.weights.max() > 1 - 1e-12 and _fits(program, alone, accepts=accepts):
         return Found(_alone(program, alone), multipliers, plans)
     # A mixture can be moved: solve once more for the targets inside the thresholds, with the columns at hand.
     aim = Aim.at(program.thresholds, program.margins, safe_costs=safe.costs)
+    moved = float(dual.multipliers @ (aim.targets - master.thresholds))
     master.move_thresholds(aim.targets)
-    multipliers, more = _best_multipliers(program, master)
+    dual, more = _best_multipliers(program, master, _Dual(dual.multipliers, dual.bound + moved))
 
     def mixture_at(share: float) -> MixtureT:
         weights = np.concatenate([(1 - share) * master.weights, share * safe.weights])
         return program.mix([*master.plans, *safe.plans], weights=weights, unvisited=safe.policy)
 
-    return Found(move_inside(mixture_at, aim), multipliers, plans + more)
+    return Found(move_inside(mixture_at, aim), dual.multipliers, plans + more)
 
 
-def _best_multipliers(program: Program[VertexT, MixtureT], master: MasterProgram[VertexT]) -> tuple[FloatArray, int]:
+@dataclass(frozen=True, eq=False)
+class _Dual:
+    """Multipliers, and what they prove that no mixture exceeds."""
+
+    multipliers: FloatArray  # [k]
+    bound: float
+
+
+def _common_slope(safe: Slack[VertexT, MixtureT], free: VertexT, thresholds: FloatArray) -> FloatArray:
+    """Guess multipliers from what is gained on the way from the safe mixture to the plan that is best without any.
+
+    All that this plan spends too much is charged alike; the master would charge the one constraint that it meets first.
+    """
+    over = np.maximum(free.costs - thresholds, 0.0)
+    value = float(safe.weights @ np.array([each.value for each in safe.plans]))
+    charged = float(over @ np.maximum(free.costs - safe.costs, 0.0))
+    slope = max((free.value - value) / charged, 0.0) if charged > 0 else 0.0
+    return slope * over if np.isfinite(slope * over).all() else np.zeros(len(over))
+
+
+def _best_multipliers(
+    program: Program[VertexT, MixtureT], master: MasterProgram[VertexT], known: _Dual
+) -> tuple[_Dual, int]:
     """Add columns until none improves; return the multipliers of the least dual bound, and how many plans it took.
 
     The master's multipliers jump about while it knows few columns. So plans are made on the way to them, some share of
     it from those of the least dual bound so far (Wentges' smoothing). That share grows where the dual function rises
     ahead, and falls where it does not. A plan that does not help is followed by one at the master's own multipliers.
     """
-    centre, least, share, plans = np.zeros(len(master.thresholds)), np.inf, SMOOTHING, 0
+    centre, least, share, plans = known.multipliers, known.bound, SMOOTHING, 0
     while plans < MAX_PLANS:
         multipliers = master.maximise_value()
         if master.reaches(least, multipliers):
             break
         # Where few vertices matter, a handful of plans finds them, and smoothing would only delay that.
-        for smoothed in (True, False) if plans > len(multipliers) else (False,):
+        for smoothed in (True, False) if plans >= len(multipliers) else (False,):
             tried = share * centre + (1 - share) * multipliers if smoothed else multipliers
             column = program.plan(tried)
             plans += 1
@@ -377,9 +405,9 @@ def _best_multipliers(program: Program[VertexT, MixtureT], master: MasterProgram
                     share = share + 0.1 * (1 - share) if rises else max(share - 0.1, 0.0)
                 break
             if master.reaches(least, multipliers) or not smoothed:
-                return centre, plans
+                return _Dual(centre, least), plans
             share *= 0.7
-    return centre, plans
+    return _Dual(centre, least), plans
 
 
 def _check_feasible(program: Program[VertexT, MixtureT], safe: Slack[VertexT, MixtureT]) -> None:

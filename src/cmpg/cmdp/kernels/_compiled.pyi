@@ -47,15 +47,15 @@ def relative_sweeps(
     relative: FloatArray,
     middle: FloatArray,
 ) -> bool: ...
-def corner(
-    objective: FloatArray,
-    matrix: FloatArray,
-    right: FloatArray,
-    free: Any,
+def master(
+    room: FloatArray,
+    units: FloatArray,
+    scale: FloatArray,
+    settings: FloatArray,
     pivots: int,
     patience: int,
     no_step: float,
     basis: IntArray,
-    values: FloatArray,
+    weights: FloatArray,
     duals: FloatArray,
 ) -> int: ...

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef enum { OPTIMAL = 0, OUT_OF_PIVOTS = 1, SINGULAR = 2, UNBOUNDED = 3 } Outcome;
 
@@ -158,48 +159,97 @@ static Outcome best_corner(const Small *small, long pivots, long patience, doubl
     return OUT_OF_PIVOTS;
 }
 
-static PyObject *corner(PyObject *Py_UNUSED(module), PyObject *args)
+/* The program of a master, laid out in `small`; the twin is `MasterProgram._program` in cmdp/columns.py. Columns are the
+   plans, the common slack, the slacks of the constraints. A plan's row of `room` is its value and what it spends too
+   much. */
+static void lay_out(Small *small, const double *room, const double *units, const double *scale, const double *settings,
+                    double *memory, int8_t *is_free)
 {
-    PyObject *objective, *matrix, *right, *is_free, *basis_out, *values_out, *duals_out;
-    long pivots, patience;
+    const Py_ssize_t constraints = small->rows - 1, columns = small->columns, plans = columns - small->rows;
+    const double unit = settings[0], centre = settings[1], spread = settings[2], slack_counts = settings[3];
+    double *objective = memory, *matrix = objective + columns, *right = matrix + small->rows * columns;
+    memset(memory, 0, (size_t)((small->rows + 1) * columns + small->rows) * sizeof(double));
+    for (Py_ssize_t p = 0; p < plans; p++) {
+        const double *own = room + p * small->rows;
+        objective[p] = slack_counts ? 0.0 : (own[0] - centre) / spread;
+        for (Py_ssize_t j = 0; j < constraints; j++)
+            matrix[j * columns + p] = own[1 + j] / scale[j];
+        matrix[constraints * columns + p] = 1.0;
+    }
+    for (Py_ssize_t j = 0; j < constraints; j++) {
+        matrix[j * columns + plans] = unit * units[j] / scale[j];
+        matrix[j * columns + plans + 1 + j] = 1.0;
+    }
+    right[constraints] = 1.0;
+    objective[plans] = slack_counts;
+    memset(is_free, 0, (size_t)columns);
+    is_free[plans] = slack_counts != 0.0;
+    small->objective = objective;
+    small->matrix = matrix;
+    small->right = right;
+    small->is_free = is_free;
+}
+
+static PyObject *master(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *room_in, *units_in, *scale_in, *settings_in, *basis_out, *weights_out, *duals_out;
+    long pivots, patience, outcome = -1;
     double no_step;
-    if (!PyArg_ParseTuple(args, "OOOOlldOOO:corner", &objective, &matrix, &right, &is_free, &pivots, &patience,
-                          &no_step, &basis_out, &values_out, &duals_out))
+    if (!PyArg_ParseTuple(args, "OOOOlldOOO:master", &room_in, &units_in, &scale_in, &settings_in, &pivots, &patience,
+                          &no_step, &basis_out, &weights_out, &duals_out))
         return NULL;
     Arrays arrays = {.count = 0};
+    Py_ssize_t constraints = 0, plans = 0;
     Small small;
-    double *values = NULL, *duals = NULL, *scratch = NULL;
+    double *memory = NULL;
+    int8_t *is_free = NULL;
     Py_ssize_t *order = NULL;
-    long outcome = -1;
-    small.objective = array_of(&arrays, objective, 'd', 0, "objective", &small.columns);
-    small.right = small.objective ? array_of(&arrays, right, 'd', 0, "right", &small.rows) : NULL;
-    small.matrix = small.right ? array_with(&arrays, matrix, 'd', 0, "matrix", small.rows * small.columns) : NULL;
-    small.is_free = small.matrix ? array_with(&arrays, is_free, 'b', 0, "free", small.columns) : NULL;
-    int64_t *basis = small.is_free ? array_with(&arrays, basis_out, 'q', 1, "basis", small.rows) : NULL;
-    values = basis ? array_with(&arrays, values_out, 'd', 1, "values", small.rows) : NULL;
-    duals = values ? array_with(&arrays, duals_out, 'd', 1, "duals", small.rows) : NULL;
+    const double *units = array_of(&arrays, units_in, 'd', 0, "units", &constraints);
+    const double *scale = units ? array_with(&arrays, scale_in, 'd', 0, "scale", constraints) : NULL;
+    const double *settings = scale ? array_with(&arrays, settings_in, 'd', 0, "settings", 4) : NULL;
+    double *weights = settings ? array_of(&arrays, weights_out, 'd', 1, "weights", &plans) : NULL;
+    small.rows = constraints + 1;
+    small.columns = plans + small.rows;
+    const double *room = weights ? array_with(&arrays, room_in, 'd', 0, "room", plans * small.rows) : NULL;
+    int64_t *basis = room ? array_with(&arrays, basis_out, 'q', 1, "basis", small.rows) : NULL;
+    double *duals = basis ? array_with(&arrays, duals_out, 'd', 1, "duals", small.rows) : NULL;
     if (duals == NULL)
         goto end;
-    for (Py_ssize_t i = 0; i < small.rows; i++)
-        if (basis[i] < 0 || basis[i] >= small.columns) {
+    for (Py_ssize_t i = 0; i < small.rows; i++) { /* slacks are numbered from the end: plans come and go before them */
+        if (basis[i] < -small.rows || basis[i] >= plans) {
             PyErr_SetString(PyExc_ValueError, "the basis has a variable that is no column");
             goto end;
         }
-    scratch = malloc((size_t)(small.rows * (small.rows + 2) + 1) * sizeof(double));
-    order = malloc((size_t)(small.rows + 1) * sizeof(Py_ssize_t));
-    if (scratch == NULL || order == NULL) {
+        basis[i] += basis[i] < 0 ? small.columns : 0;
+    }
+    const Py_ssize_t table = (small.rows + 1) * small.columns + small.rows, own = small.rows * (small.rows + 2);
+    memory = malloc((size_t)(table + small.rows + own) * sizeof(double));
+    is_free = memory == NULL ? NULL : malloc((size_t)small.columns);
+    order = is_free == NULL ? NULL : malloc((size_t)small.rows * sizeof(Py_ssize_t));
+    if (order == NULL) {
         PyErr_NoMemory();
         goto end;
     }
-    outcome = (long)best_corner(&small, pivots, patience, no_step, basis, values, duals, scratch, order);
+    lay_out(&small, room, units, scale, settings, memory, is_free);
+    double *values = memory + table;
+    outcome = (long)best_corner(&small, pivots, patience, no_step, basis, values, duals, values + small.rows, order);
+    memset(weights, 0, (size_t)plans * sizeof(double));
+    for (Py_ssize_t i = 0; i < small.rows && outcome == (long)OPTIMAL; i++)
+        if (basis[i] < plans)
+            weights[basis[i]] = values[i];
+        else
+            basis[i] -= small.columns;
 end:
-    free(scratch);
+    free(memory);
+    free(is_free);
     free(order);
     release_arrays(&arrays);
     return outcome < 0 ? NULL : PyLong_FromLong(outcome);
 }
 
 PyMethodDef corner_kernels[] = {
-    {"corner", corner, METH_VARARGS, NULL},
+    {"master", master, METH_VARARGS,
+     "master(room, units, scale, (unit, centre, spread, slack counts), pivots, patience, no_step, basis, weights, "
+     "duals): the best mixture of plans; 0, or why there is none."},
     {NULL, NULL, 0, NULL},
 };

@@ -156,7 +156,8 @@ static int hold_sparse(Process *process, PyObject *object, int32_t step)
     Matrix *matrix = &process->matrix[step];
     PyObject *parts[6] = {NULL};
     int stride = 0;
-    if (!PyArg_ParseTuple(object, "OOO|OOOi", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &stride))
+    if (!PyArg_ParseTuple(object, "OOO|OOOi", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5],
+                          &stride))
         return -1;
     const Py_buffer *start = hold(process, parts[0], 'i', 1, 1, "indptr");
     const Py_buffer *target = start == NULL ? NULL : hold(process, parts[1], 'i', 1, 1, "indices");
@@ -247,7 +248,8 @@ ALWAYS_INLINE double short_product(const double *p, const int32_t *to, int32_t l
 }
 
 /* As add_future, along a list of rows. */
-static void add_averages(const Process *process, const Matrix *matrix, int32_t state, const double *values, double *worth)
+static void add_averages(const Process *process, const Matrix *matrix, int32_t state, const double *values,
+                         double *worth)
 {
     const int32_t actions = process->actions, stride = matrix->stride, end = matrix->begin[state + 1];
     if (end + 1 < matrix->begin[process->states]) { /* the states after this one */
@@ -268,7 +270,8 @@ static void add_averages(const Process *process, const Matrix *matrix, int32_t s
     }
 }
 
-void average_apart(const Matrix *matrix, int32_t state, int32_t action, const double *to_go, int32_t tables, double *sums)
+void average_apart(const Matrix *matrix, int32_t state, int32_t action, const double *to_go, int32_t tables,
+                   double *sums)
 {
     const Py_ssize_t after = (Py_ssize_t)action * matrix->stride;
     const int32_t first = matrix->begin[state], end = matrix->begin[state + 1];

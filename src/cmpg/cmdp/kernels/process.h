@@ -145,7 +145,8 @@ void weigh_stage(const Process *process, int32_t step, int32_t first, int32_t co
 int32_t block_of(const Process *process);
 
 /* sums[l] = Σ_{s'} P(s' | s, a) to_go[s', l], along a list of rows. */
-void average_apart(const Matrix *matrix, int32_t state, int32_t action, const double *to_go, int32_t tables, double *sums);
+void average_apart(const Matrix *matrix, int32_t state, int32_t action, const double *to_go, int32_t tables,
+                   double *sums);
 
 /* worth[a] += Σ_{s'} P(s' | s, a) values[s'], for all actions of a state. */
 void add_future(const Process *process, const Matrix *matrix, int32_t state, const double *values, double *worth);
