@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from cmpg import sweeps
 from cmpg.cli.targets import converted
 from cmpg.errors import CMPGError, FileError
 from cmpg.report.sweep_page import fall_lines
+from cmpg.scenarios import counter_example
 from cmpg.sweeps.grid import values_of
 from cmpg.sweeps.rows import SweepRow, proved_sweep
 from cmpg.sweeps.worth import worth_of_options
@@ -83,8 +85,17 @@ def test_every_combination_has_a_row_and_a_folder_that_proves_it(whole):
 
 
 def test_processes_change_no_byte(whole, tmp_path):
-    assert cmpg(*WORDS, "--out", tmp_path / "two", "--jobs", "2").code == 0
+    assert cmpg(*WORDS, "--out", tmp_path / "two", "--jobs", "2", "--backend", "loky").code == 0
     assert digest(tmp_path / "two") == digest(whole)
+
+
+def test_a_short_sweep_starts_no_process(tmp_path):
+    def build(threshold):
+        (tmp_path / str(os.getpid())).touch()
+        return counter_example(threshold=threshold)
+
+    sweeps.sweep(build, {"threshold": [0.1, 0.2, 0.3, 0.4, 0.5]}, jobs=2)
+    assert [path.name for path in tmp_path.iterdir()] == [str(os.getpid())]
 
 
 def test_a_plan_in_a_file_is_the_same_sweep(whole, tmp_path):

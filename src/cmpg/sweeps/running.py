@@ -49,6 +49,9 @@ from cmpg.sweeps.rows import (
 
 Builder = Callable[..., Game]
 
+SECONDS_TO_BEGIN = 3.0
+"""Two processes take about as many seconds of the processor before they do anything."""
+
 
 @dataclass(frozen=True)
 class _Task:
@@ -148,12 +151,26 @@ def sweep(
         missing = [task for task in tasks if task.run not in kept]
         table = _Table(name, made, folder, kept)
         try:
-            for _, outcome in run_tasks(_run, missing, jobs=jobs):
+            for outcome in _outcomes(missing, Jobs.of(jobs)):
                 table.add(outcome)
                 on_row(outcome.row, len(table.rows))
         finally:
             table.write()
     return table.sweep()
+
+
+def _outcomes(tasks: Sequence[_Task], jobs: Jobs) -> Iterator[_Outcome]:
+    """Run the tasks, the first ones in this process where nothing says that workers are worth their beginning.
+
+    A single long run there would hold up the others: so it is only done where there are several for each worker.
+    """
+    here = 0
+    if not jobs.in_process and jobs.backend is None and len(tasks) > 2 * jobs.number:
+        began = time.process_time()
+        while here < len(tasks) and time.process_time() - began < SECONDS_TO_BEGIN:
+            yield from (outcome for _, outcome in run_tasks(_run, tasks[here : here + 1]))
+            here += 1
+    yield from (outcome for _, outcome in run_tasks(_run, tasks[here:], jobs=jobs))
 
 
 def _steps(grid: Grid, options: Mapping[str, Any]) -> dict[str, Any]:
