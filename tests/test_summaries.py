@@ -16,6 +16,8 @@ from cmpg.duality.analysis import analyse_duality
 from cmpg.summaries import (
     Summary,
     Table,
+    at_least,
+    at_most,
     fixed,
     html,
     line,
@@ -202,3 +204,24 @@ def test_positions_cmdps_and_responses_are_one_line(scenario):
         assert len(repr(thing).splitlines()) == 1
         assert len(repr(thing)) <= 160
         assert repr(thing).startswith(f"{type(thing).__name__}(")
+
+
+def test_bounds_are_rounded_so_that_no_more_is_said_than_is_proved() -> None:
+    """Each of two agents gains exactly one third by deviating."""
+    rng = np.random.default_rng(1)
+    for number in [1 / 3, 2 / 3, *(rng.normal(size=200) * 10.0 ** rng.integers(-200, 200, size=200)).tolist()]:
+        for digits in (2, 3, 9):
+            assert float(at_least(number, digits)) <= number <= float(at_most(number, digits))
+    game = cmpg.JointGame(
+        transition=np.ones((1, 1, 2, 2, 1)),
+        rewards=np.broadcast_to(np.array([1 / 3, 0.0])[:, None], (2, 1, 1, 2, 2)),
+        costs=np.zeros((0, 1, 1, 2, 2)),
+        thresholds=[],
+        initial=[1],
+        horizon=1,
+    )
+    second = cmpg.JointPolicy((np.array([[[0.0, 1.0]]]),) * 2)
+    found = cmpg.certify(game, second)
+    assert found.gains[0] >= 1 / 3
+    assert "no agent gains more than 0.334 by deviating" in str(found)
+    assert "0.34" in str(found)  # in the table

@@ -16,6 +16,7 @@ import reprlib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from html import escape
 from typing import Any, Protocol
@@ -232,6 +233,41 @@ def significant(value: float, digits: int = 6) -> Number:
     """Return a number with this many significant digits; one that is not known is shown as nothing."""
     number = float(value)
     return Number(number, "" if math.isnan(number) else f"{number:.{digits}g}")
+
+
+def at_most(number: float, digits: int = 3) -> str:
+    """Write a bound from above with so many significant digits, rounded up: no less is said than is proved.
+
+    Examples
+    --------
+    >>> at_most(1 / 3), at_most(0.1), at_most(-1 / 3), at_most(1.001e-9, 2), at_most(9.999)
+    ('0.334', '0.1', '-0.333', '1.1e-09', '10')
+    """
+    return _towards(number, digits, ROUND_CEILING)
+
+
+def at_least(number: float, digits: int = 3) -> str:
+    """Write a bound from below with so many significant digits, rounded down.
+
+    Examples
+    --------
+    >>> at_least(2 / 3), at_least(0.1), at_least(-1 / 3)
+    ('0.666', '0.1', '-0.334')
+    """
+    return _towards(number, digits, ROUND_FLOOR)
+
+
+def _towards(number: float, digits: int, rounding: str) -> str:
+    exact = float(number)
+    near = f"{exact:.{digits}g}"
+    if not math.isfinite(exact) or float(near) == exact:  # a decimal is the float that it is short for
+        return near
+    return f"{float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(exact))):.{digits}g}"
+
+
+def bounded(value: float, digits: int = 2) -> Number:
+    """Return a bound from above for a table, rounded up."""
+    return Number(float(value), "" if math.isnan(value) else at_most(value, digits))
 
 
 def counted(number: int, noun: str) -> str:

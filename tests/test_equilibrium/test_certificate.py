@@ -355,7 +355,7 @@ def test_the_threshold_that_is_exceeded_most_is_told():
     assert certificate.excess == pytest.approx([0.125, 0.25], abs=1e-12)
     assert excess_text(certificate) == "constraint 1 costs 0.5, 0.25 more than 0.25"
     open_still = replace(certificate, feasibility=Feasibility.TO_ROUNDING)
-    assert excess_text(open_still) == "constraint 1 may cost up to 0.25 more than 0.25"
+    assert excess_text(open_still) == "constraint 1 may cost up to 0.251 more than 0.25"
 
 
 # --- Gains ------------------------------------------------------------------------------------------------------------

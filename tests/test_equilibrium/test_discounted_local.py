@@ -319,7 +319,7 @@ def test_what_breaks_a_threshold_after_its_steps_is_not_said_to_meet_it_up_to_ro
         assert "more to a deviation" in shown
     broken = cmpg.certify(game.with_thresholds([0.5]), first_action(1), [[0.0]])
     assert broken.feasibility is cmpg.Feasibility.VIOLATED
-    assert "constraint 0 may cost up to 1.5 more than 0.5" in str(broken)
+    assert "constraint 0 may cost up to 1.51 more than 0.5" in str(broken)
 
 
 def test_a_policy_in_rationals_is_judged_in_rationals() -> None:

@@ -245,7 +245,7 @@ def test_up_to_rounding_is_an_ending_of_its_own_that_is_accepted_only_where_it_i
     assert result.status is Status.TO_ROUNDING
     assert not result.certified
     assert not result.accepted
-    assert "may cost up to 1.11e-16 more than 1" in result.message
+    assert "may cost up to 1.12e-16 more than 1" in result.message
     assert "feasible" not in result.message + result.status.value
     allowed = replace(result, allow_rounding=1e-15)
     assert allowed.accepted

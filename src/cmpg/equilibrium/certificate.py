@@ -56,7 +56,7 @@ from cmpg.proof.robust import check_robust
 from cmpg.proof.truncation import Tail
 from cmpg.proof.verdict import Feasibility as Feasibility
 from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
-from cmpg.summaries import Summary, counted, html, line, text
+from cmpg.summaries import Summary, at_most, counted, html, line, text
 
 if TYPE_CHECKING:
     from cmpg.cmdp.support import Restricted
@@ -557,12 +557,12 @@ def proved_text(certificate: Certificate) -> str:
     """Say in a sentence what a certificate of a Nash policy proves."""
     kind = f"{certificate.information}{', exact arithmetic' if certificate.arithmetic == 'exact' else ''}"
     kind += rescaling_text(certificate)
-    return f"feasible, and no agent gains more than {certificate.epsilon:.3g} by deviating ({kind})."
+    return f"feasible, and no agent gains more than {at_most(certificate.epsilon)} by deviating ({kind})."
 
 
 def rounded_text(certificate: Certificate) -> str:
     """Say in a sentence what is proved of a policy that meets a threshold up to rounding, and what is not."""
-    proved = f"no agent gains more than {certificate.epsilon:.3g} by deviating ({certificate.information})"
+    proved = f"no agent gains more than {at_most(certificate.epsilon)} by deviating ({certificate.information})"
     return f"{proved}, but thresholds are met up to rounding alone: {excess_text(certificate)}."
 
 
@@ -576,10 +576,10 @@ def excess_text(certificate: Certificate) -> str:
     """Say what the constraint costs that is exceeded most, or may be."""
     worst = int(np.argmax(certificate.excess))
     name, limit = certificate.names.constraint(worst), certificate.thresholds[worst]
-    over = f"{certificate.excess[worst]:.3g} more than {limit:.9g}"
+    excess = certificate.excess[worst]
     if certificate.feasibility is Feasibility.VIOLATED and certificate.tail is None:
-        return f"{name} costs {certificate.costs[worst]:.9g}, {over}"
-    return f"{name} may cost up to {over}"
+        return f"{name} costs {certificate.costs[worst]:.9g}, {excess:.3g} more than {limit:.9g}"
+    return f"{name} may cost up to {at_most(excess)} more than {limit:.9g}"
 
 
 def rescaling_text(certificate: Certificate) -> str:

@@ -38,6 +38,7 @@ from cmpg.policy import JointPolicy
 from cmpg.proof.exact import TooLarge
 from cmpg.proof.truncation import first_steps, with_tail
 from cmpg.proof.verdict import Findings, judge, judge_exactly
+from cmpg.summaries import at_least
 
 ROUNDS = 3
 """How often the number of steps is doubled, at most."""
@@ -150,7 +151,8 @@ def _without_policy(game: DiscountedLocalGame, found: Result, steps: int, epsilo
     assert found.proof is not None
     proof = _proof(game, steps, found.proof.multipliers)
     if proof is not None:
-        text = f"every joint policy spends at least {proof.least_cost:.9g} of a weighted budget of {proof.limit:.9g}."
+        least, limit = at_least(proof.least_cost, 9), proof.limit
+        text = f"every joint policy spends at least {least} of a weighted budget of {limit:.9g}."
         return Result(Status.INFEASIBLE, text, epsilon, game=game, proof=proof)  # type: ignore[arg-type]
     message = f"no policy leaves room for what follows the first {steps} steps, and whether one needs it is not known."
     return Result(Status.FEASIBILITY_UNKNOWN, message, epsilon, game=game)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from cmpg.games.game import Game, Names, max_weighted_slack, planner, private_cm
 from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.policy import JointPolicy
 from cmpg.proof.claim import LocalTables
-from cmpg.summaries import fields_line
+from cmpg.summaries import at_least, fields_line
 
 PRECISION = 1e-6
 """A discounted local game is cut off where what follows is worth at most this ε."""
@@ -59,7 +59,7 @@ class InfeasibilityProof:
         else:
             limit = "their thresholds, weighted alike, add up to"
         verb = "costs" if len(parts) == 1 else "add up to"
-        sentence = f"{' + '.join(parts)} {verb} at least {self.least_cost:.9g}, whatever the agents do"
+        sentence = f"{' + '.join(parts)} {verb} at least {at_least(self.least_cost, 9)}, whatever the agents do"
         return f"proof: {sentence}; {limit} {self.limit:.9g}"
 
     @property

@@ -15,7 +15,7 @@ from cmpg.equilibrium.certificate import Certificate, Feasibility, feasibility_t
 from cmpg.errors import InfeasibleError
 from cmpg.games.game import Game, Objective
 from cmpg.policy import JointPolicy
-from cmpg.summaries import Summary, fields_line, headline_line, html, line, text
+from cmpg.summaries import Summary, at_most, fields_line, headline_line, html, line, text
 
 if TYPE_CHECKING:
     import pandas
@@ -290,7 +290,7 @@ def certified_anew(result: Result, certificate: Certificate, *, epsilon: float, 
         else:
             limits = "" if certificate.feasible else f" {feasibility_text(certificate)}."
             status = Status.LIMIT
-            message = f"a gain of up to {certificate.epsilon:.3g} is not ruled out.{limits}"
+            message = f"a gain of up to {at_most(certificate.epsilon)} is not ruled out.{limits}"
     return replace(
         result,
         status=status,

@@ -34,6 +34,7 @@ from cmpg.games.potential.check import Verdict, check_potential
 from cmpg.games.risk import CVaRGame
 from cmpg.policy import JointPolicy
 from cmpg.sizes import require_solve
+from cmpg.summaries import at_least
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.crowds.solve import CrowdResult
@@ -291,7 +292,7 @@ def _without_policy(game: Game, start: Start | None, epsilon: float) -> Result:
         return Result(Status.FEASIBILITY_UNKNOWN, text, epsilon, game=game)
     if start.proof is not None:
         least, limit = start.proof.least_cost, start.proof.limit
-        text = f"every joint policy spends at least {least:.9g} of a weighted budget of {limit:.9g}."
+        text = f"every joint policy spends at least {at_least(least, 9)} of a weighted budget of {limit:.9g}."
         return Result(Status.INFEASIBLE, text, epsilon, game=game, proof=start.proof)
     seen = f"; the least violation seen is {-start.slack:.6g}." if np.isfinite(start.slack) else "."
     text = f"{start.found_by}{seen} Pass a feasible `start` if you know one."

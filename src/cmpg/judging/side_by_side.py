@@ -84,7 +84,7 @@ def judge_side_by_side(
     policy   exploitability      cost  total value  below best known      verdict
     uniform            0.25  0.25/0.5     5.500000               0.5  exploitable
     ours                  0     0/0.5     6.000000                 0         Nash
-    no feasible policy is worth more than 6.17157 in total (branch and bound over mixed actions)
+    no feasible policy is worth more than 6.17158 in total (branch and bound over mixed actions)
     """
     if not isinstance(policies, Mapping):
         raise CMPGError(

@@ -92,7 +92,7 @@ def judge(
     >>> judged.feasible, round(judged.exploitability, 6)
     (True, 0.25)
     >>> print(judged)
-    FEASIBLE: the policy meets every threshold; no agent gains more than 0.25 by deviating (joint-state policies).
+    FEASIBLE: the policy meets every threshold; no agent gains more than 0.251 by deviating (joint-state policies).
     agent       value  best deviation  gains at most
     agent 0  2.750000        3.000000           0.25
     agent 1  2.750000        3.000000           0.25
@@ -100,7 +100,7 @@ def judge(
       step 0, only: 2 instead of 1 (seen with probability 0.5)
     constraint   cost  threshold  slack
     both play 2  0.25        0.5   0.25
-    at least 89.1 % of the best possible total value, which is at most 6.17157 (branch and bound over mixed actions)
+    at least 89.1 % of the best possible total value, which is at most 6.17158 (branch and bound over mixed actions)
     """
     if isinstance(game, (GameWorld, EnvironmentWorld)):
         if rng is None:

@@ -10,7 +10,20 @@ import numpy as np
 
 from cmpg.equilibrium.certificate import Certificate, Feasibility, excess_text, rescaling_text
 from cmpg.games.devices import Concept
-from cmpg.summaries import MAX_ROWS, Cell, Number, Summary, Table, counted, fixed, largest, shown_of, significant
+from cmpg.summaries import (
+    MAX_ROWS,
+    Cell,
+    Number,
+    Summary,
+    Table,
+    at_most,
+    bounded,
+    counted,
+    fixed,
+    largest,
+    shown_of,
+    significant,
+)
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.verified import Verification
@@ -41,7 +54,7 @@ def certificate_summary(certificate: Certificate) -> Summary:
     arithmetic = f"{certificate.arithmetic} arithmetic{rescaling_text(certificate)}"
     rest = "" if certificate.feasible else f": {excess_text(certificate)}"
     if certificate.feasibility is not Feasibility.VIOLATED:
-        rest += f"; no agent gains more than {certificate.epsilon:.3g} by {_DEVIATING[certificate.concept]}"
+        rest += f"; no agent gains more than {at_most(certificate.epsilon)} by {_DEVIATING[certificate.concept]}"
     what = _SUBJECTS[certificate.concept]
     if certificate.model_error:
         some = "some" if certificate.feasibility is Feasibility.VIOLATED else "every"
@@ -53,16 +66,16 @@ def certificate_summary(certificate: Certificate) -> Summary:
             f"; every model whose transition is within {certificate.model_error:g} of each entry (worst case shown)"
         )
     if (tail := certificate.tail) is not None:
-        cost = f", and costs at most {float(tail.most_costs.max()):.2g}" if len(tail.most_costs) else ""
+        cost = f", and costs at most {at_most(tail.most_costs.max(), 2)}" if len(tail.most_costs) else ""
         covers += (
             f"; deviations of any length: values and costs are of {counted(tail.steps, 'step')}; what follows them is "
-            f"worth at most {float(tail.values.max()):.2g} more to a deviation{cost}, which the proof includes"
+            f"worth at most {at_most(tail.values.max(), 2)} more to a deviation{cost}, which the proof includes"
         )
     if certificate.worst_case_gains is not None:
         raised = float(certificate.worst_case_gains.max())
         covers += (
             f"\nworst cases alone: no deviation that keeps the thresholds in all of them raises an agent's worst value "
-            f"by more than {raised:.3g}"
+            f"by more than {at_most(raised)}"
         )
     promise = () if certificate.concept is Concept.NASH else (f"promise: {certificate.concept.value}",)
     tables = (*certificate_tables(certificate), *promise, covers, f"judged by: {certificate.judged_by}")
@@ -87,7 +100,7 @@ def agents_table(certificate: Certificate, most: int | None = MAX_ROWS) -> Table
     prices = ["price"] if certificate.multipliers.shape[1] == 1 else prices
     rows: list[tuple[Cell, ...]] = []
     for i in shown:
-        cells = [fixed(certificate.values[i]), fixed(certificate.bounds[i]), significant(certificate.gains[i], 2)]
+        cells = [fixed(certificate.values[i]), fixed(certificate.bounds[i]), bounded(certificate.gains[i])]
         if (known := certificate.exactly) is not None:
             exactly = (known.values[i], known.bounds[i], known.gains[i])
             cells = [_exact(*each) for each in zip(exactly, cells, strict=True)]
@@ -132,7 +145,7 @@ def claim_summary(certificate: Certificate, epsilon: float, *, allow_rounding: f
     if certificate.epsilon > epsilon and certificate.feasibility is not Feasibility.VIOLATED:
         rest = f" That is more than epsilon = {epsilon:g}; better multipliers may prove less."
     elif certificate.feasibility in (Feasibility.TO_ROUNDING, Feasibility.OPEN) and not accepted:
-        rest = f" Accept it with --allow-rounding {float(certificate.excess.max()):.2g}."
+        rest = f" Accept it with --allow-rounding {at_most(certificate.excess.max(), 2)}."
     return replace(summary, word=word, sentence=f"{summary.sentence}{rest}", good=accepted)
 
 

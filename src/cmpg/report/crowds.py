@@ -11,7 +11,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, IntArray
 from cmpg.scenarios.traffic_assignment import Demand, Roads, relative_gap, shortest_paths
-from cmpg.summaries import Summary, Table, counted, table_html
+from cmpg.summaries import Summary, Table, at_most, counted, table_html
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.crowds.certificate import CrowdCertificate
@@ -36,7 +36,7 @@ def proved_of_crowd(certificate: CrowdCertificate) -> str:
     """Say in a sentence what is proved of a policy by groups."""
     met = certificate.feasibility.value
     return (
-        f"The policy {met}; no agent gains more than {certificate.epsilon:.3g} by deviating "
+        f"The policy {met}; no agent gains more than {at_most(certificate.epsilon)} by deviating "
         f"({certificate.information}; {int(certificate.number.sum()):,} agents in "
         f"{counted(len(certificate.number), 'group')})"
     )

@@ -18,7 +18,7 @@ from cmpg.equilibrium.result import Result
 from cmpg.games.game import Game, Objective
 from cmpg.games.summaries import size_of
 from cmpg.report.certificates import MAX_PRICES, certificate_tables
-from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, counted, fixed, shown_of, significant
+from cmpg.summaries import MAX_ROWS, Cell, Summary, Table, at_most, counted, fixed, shown_of, significant
 
 if TYPE_CHECKING:
     from cmpg.duality.analysis import DualityReport
@@ -132,12 +132,12 @@ def gap_sentence(gap: OptimalityGap) -> str:
         return f"{noun} is unknown: no bound was affordable for this game"
     if gap.optimal:
         return f"optimal: the proved upper bound is reached ({gap.bound.proof})"
-    most = f"which is at most {gap.bound.value:.6g} ({gap.bound.proof})"
+    most = f"which is at most {at_most(gap.bound.value, 6)} ({gap.bound.proof})"
     if gap.share is not None:
         return f"at least {_rounded_down(100 * gap.share)} % of {noun}, {most}"
     if gap.objective is Objective.WELFARE and gap.value < 0 and gap.bound.value < 0:
         return f"within {_rounded_up(100 * gap.gap / -gap.bound.value)} % of {noun}, {most}"
-    return f"at most {gap.gap:.4g} below {noun}, {most}"
+    return f"at most {at_most(gap.gap, 4)} below {noun}, {most}"
 
 
 def _rounded_down(percent: float) -> str:

@@ -22,6 +22,7 @@ from cmpg.summaries import (
     Cell,
     Summary,
     Table,
+    at_most,
     fixed,
     largest,
     plain,
@@ -46,7 +47,7 @@ def judged_summary(judged: JudgedPolicy) -> Summary:
         rest = "" if judged.feasible else f" ({excess_text(certificate)})"
         sentence = (
             f"{judged.name} {certificate.feasibility.value}{rest}; no agent gains more than "
-            f"{judged.exploitability:.3g} by deviating ({certificate.information})."
+            f"{at_most(judged.exploitability)} by deviating ({certificate.information})."
         )
     parts: list[str | Table] = [_agents(judged)]
     worst = max((each for each in judged.deviations if each is not None), key=lambda each: each.gain, default=None)
@@ -187,7 +188,7 @@ def side_by_side_summary(together: SideBySide) -> Summary:
     bound = together.bound
     shown_text = "no upper bound on the total value is known"
     if bound is not None:
-        shown_text = f"no feasible policy is worth more than {bound.value:.6g} in total ({bound.proof})"
+        shown_text = f"no feasible policy is worth more than {at_most(bound.value, 6)} in total ({bound.proof})"
     table = side_by_side_table(together)
     head, *rest = _lines(table)
     return Summary(head, "", (*rest, shown_text))
@@ -337,7 +338,7 @@ def side_by_side_page(together: SideBySide, *, title: str) -> str:
     parts = [f'<div class="scroll">{table_html(side_by_side_table(together))}</div>']
     if bound is not None:
         parts.append(
-            f"<p>No feasible policy is worth more than {bound.value:.6g} in total ({escape(bound.proof)}).</p>"
+            f"<p>No feasible policy is worth more than {at_most(bound.value, 6)} in total ({escape(bound.proof)}).</p>"
         )
     for judged in together.judged:
         parts.append(_section(judged.name, judged_summary(judged), _picture(judged)))

@@ -25,7 +25,7 @@ from cmpg.report.certificates import constraints_table
 from cmpg.report.display import gap_sentence, spread_sentence
 from cmpg.scenarios import SPOKEN
 from cmpg.simulation.episodes import simulate
-from cmpg.summaries import Cell, Table, counted, fixed, significant, typeset
+from cmpg.summaries import Cell, Table, at_most, counted, fixed, significant, typeset
 
 
 def readable(number: float, digits: int = 6) -> str:
@@ -71,7 +71,7 @@ def _claim(result: Result) -> tuple[str, str]:
         if result.proof is not None:
             return "Proved impossible", "no joint policy meets the thresholds."
         return "Undecided", "no policy that meets the thresholds was found, and none was ruled out."
-    gain = readable(result.certificate.epsilon, 2)
+    gain = typeset(at_most(result.certificate.epsilon, 2))
     kept = _thresholds_met(result.certificate)
     if result.certified:
         return "Proved", f"{kept}no agent gains more than {gain} by deviating."
@@ -87,7 +87,7 @@ def _claim(result: Result) -> tuple[str, str]:
 def _thresholds_met(certificate: Certificate) -> str:
     if len(certificate.thresholds) == 0:
         return ""
-    most = readable(float(certificate.excess.max()), 2)
+    most = typeset(at_most(certificate.excess.max(), 2))
     return {
         Feasibility.PROVEN: "these policies meet every threshold, and ",
         Feasibility.TO_ROUNDING: f"these policies may exceed a threshold by up to {most}, and ",

@@ -23,7 +23,7 @@ from cmpg.errors import GameError, InfeasibleError, OutOfTimeError
 from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.crowd.policy import CrowdPolicy
 from cmpg.runs.threads import one_thread
-from cmpg.summaries import Summary, headline_line, html, text
+from cmpg.summaries import Summary, at_most, headline_line, html, text
 
 FEW_AGENTS = 1_000
 """Crowds of fewer agents are solved agent by agent."""
@@ -269,12 +269,12 @@ def concluded(
         name = certificate.names.constraint(worst)
         message = (
             f"no policy within the thresholds was found, and none was ruled out: {name} may cost up to "
-            f"{certificate.excess[worst]:.3g} more than {certificate.thresholds[worst]:.9g}. Raise the thresholds."
+            f"{at_most(certificate.excess[worst])} more than {certificate.thresholds[worst]:.9g}. Raise the thresholds."
         )
         return CrowdResult(Status.FEASIBILITY_UNKNOWN, message, epsilon, **terms)
     found = (
-        f"feasible, and no agent gains more than {certificate.epsilon:.3g} by deviating ({certificate.information}; "
-        f"allowance {certificate.allowance:.2g})."
+        f"feasible, and no agent gains more than {at_most(certificate.epsilon)} by deviating "
+        f"({certificate.information}; allowance {certificate.allowance:.2g})."
     )
     terms |= {"certificate_or_none": certificate, "policy_or_none": policy}
     if certificate.proves(epsilon):

@@ -35,7 +35,7 @@ from cmpg.games.game import (
 from cmpg.games.joint.game import JointGame
 from cmpg.games.joint.planner import joint_planner
 from cmpg.games.local.game import LocalGame
-from cmpg.summaries import Summary, headline_line, html, text
+from cmpg.summaries import Summary, at_most, headline_line, html, text
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.quality import OptimalityGap
@@ -300,7 +300,7 @@ def _judged(
 
 def judged_status(certificate: Certificate, epsilon: float) -> tuple[Status, str]:
     """Return how a search ended whose device has this certificate, and what that means."""
-    gains = f"no agent gains more than {certificate.epsilon:.3g}"
+    gains = f"no agent gains more than {at_most(certificate.epsilon)}"
     if certificate.proves(epsilon):
         over = " on average over days" if certificate.concept is Concept.ROTA else ""
         return Status.CERTIFIED, f"feasible{over}, and {gains} by disobeying ({certificate.information})."
