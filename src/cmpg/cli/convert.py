@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def convert(
+    *,
     target: GameArgument,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write: .json, .npz, .nfg, .csv or .prism.")],
     exact: Annotated[bool, typer.Option("--exact", help="Keep fractions such as 1/3 (.json, .nfg, .csv).")] = False,

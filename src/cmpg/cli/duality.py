@@ -15,6 +15,7 @@ from cmpg.cli.targets import GameArgument
 
 
 def duality(
+    *,
     target: GameArgument,
     epsilon: Epsilon = 1e-6,
     restarts: Annotated[int, typer.Option(min=1, metavar="<int>", help="Runs that look for a good Nash policy.")] = 10,

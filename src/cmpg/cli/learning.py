@@ -158,6 +158,7 @@ def learn(
 
 
 def bounds(
+    *,
     target: GameArgument,
     epsilon: Epsilon = 0.1,
     delta: Delta = 0.1,

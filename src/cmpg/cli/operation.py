@@ -28,6 +28,7 @@ LEFT = "left"
 
 
 def replan(
+    *,
     folder: Annotated[
         Path, typer.Argument(metavar="RUN", help="The plan in force: a folder of `cmpg solve` or `replan`.")
     ],

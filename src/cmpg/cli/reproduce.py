@@ -17,6 +17,7 @@ from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of
 
 
 def reproduce(
+    *,
     output: Annotated[
         Path,
         typer.Option("--out", help="Folder for page, tables and figures; an earlier reproduction is replaced."),

@@ -22,6 +22,7 @@ RunArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folde
 
 
 def simulate(
+    *,
     folder: RunArgument,
     episodes: Annotated[int, typer.Option(min=2, metavar="<int>", help="Number of episodes.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed.")] = 0,

@@ -19,6 +19,7 @@ ACTIONS = ("list", "games", "check", "submit", "rank")
 
 
 def suite(
+    *,
     action: Annotated[
         str,
         typer.Argument(

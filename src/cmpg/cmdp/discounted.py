@@ -109,7 +109,9 @@ def discounted_values(
     """
     # The residual's middle is the constant part, found by one division; iteration has to narrow its width alone.
     relative = np.zeros(stage.shape) if start is None else np.array(start)
-    relative, middle, done = _sweeps(flow, rows, stage, discount, rounding, aim, relative)
+    relative, middle, done = _sweeps(
+        flow, rows, stage, discount=discount, rounding=rounding, aim=aim, relative=relative
+    )
     if done:
         return RelativeValues(relative, middle / (1 - discount))
     chain = flow if rows is None else flow[rows]
@@ -118,7 +120,7 @@ def discounted_values(
         # One step of iterative refinement; centring keeps the numbers as small as the span of v.
         relative = relative + solve(stage + discount * (chain @ relative) - relative - middle)
         relative = relative - (relative.max(axis=0) + relative.min(axis=0)) / 2
-        _, middle, excess = _residual(chain, stage, discount, rounding, aim, relative)
+        _, middle, excess = _residual(chain, stage, discount=discount, rounding=rounding, aim=aim, relative=relative)
         if excess <= 1.0:
             return RelativeValues(relative, middle / (1 - discount))
     raise _not_computed("a discounted value", excess)
@@ -135,6 +137,7 @@ def _sweeps(
     flow: Any,
     rows: IntArray | None,
     stage: FloatArray,
+    *,
     discount: float,
     rounding: float,
     aim: float,
@@ -159,7 +162,9 @@ def _sweeps(
     chain = flow if rows is None else flow[rows]
     before = np.inf
     for sweep in count(1):
-        ahead, middle, excess = _residual(chain, stage, discount, rounding, aim, relative)
+        ahead, middle, excess = _residual(
+            chain, stage, discount=discount, rounding=rounding, aim=aim, relative=relative
+        )
         if excess <= 1.0:
             return relative, middle, True
         relative = ahead - middle
@@ -172,7 +177,7 @@ def _sweeps(
 
 
 def _residual(
-    flow: Any, stage: FloatArray, discount: float, rounding: float, aim: float, relative: FloatArray
+    flow: Any, stage: FloatArray, *, discount: float, rounding: float, aim: float, relative: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return l + γ P w [S, m], the middle of its difference to w [m], and how many times too wide that is."""
     ahead = stage + discount * (flow @ relative)

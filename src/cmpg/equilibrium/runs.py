@@ -238,7 +238,7 @@ class Runs:
     ) -> None:
         """Run again from random feasible policies, moved towards a safe one, one run per stream."""
         again = partial(_from_random, self.context, method, safe, self.bound)
-        self.ended += _all_runs(again, streams, jobs, self.on_progress, self.context.game)
+        self.ended += _all_runs(again, streams, jobs=jobs, on_progress=self.on_progress, game=self.context.game)
 
     @property
     def interrupted(self) -> bool:
@@ -265,6 +265,7 @@ class Runs:
 def _all_runs(
     run: Callable[..., Result | None],
     streams: Iterable[np.random.Generator],
+    *,
     jobs: int | Jobs,
     on_progress: OnProgress,
     game: Game,

@@ -210,7 +210,7 @@ def _built(joint: JointGame, budgets: Sequence[Budget], *, keep_expected: bool) 
             ]
         )
         matrices.append(augmented_rows(_matrix(joint, step), np.ravel_multi_index(tuple(after), levels), cells))
-        charges.append(_passing(joint, chances, counters, indices, after))
+        charges.append(_passing(joint, chances, counters, indices=indices, after=after))
     costs, limits, names = _expected(joint, budgets, cells, keep=keep_expected)
     chance = np.moveaxis(np.stack(charges), 0, 1)
     chance = chance.reshape(len(chances), steps, joint.num_states * cells, *joint.num_actions)
@@ -568,7 +568,7 @@ def augmented_rows(matrix: Any, after: IntArray, cells: int) -> Any:
 
 
 def _passing(
-    game: JointGame, budgets: Sequence[Chance], counters: Sequence[Counter], indices: IntArray, after: IntArray
+    game: JointGame, budgets: Sequence[Chance], counters: Sequence[Counter], *, indices: IntArray, after: IntArray
 ) -> FloatArray:
     """Return 1 where a step passes the limit of a budget: [budgets, S·cells, ΠA]."""
     found = []

@@ -223,8 +223,13 @@ def audit(
     own = world.play(prepared, episodes, rng)
     _charge(samples, "the policy", own)
     share = delta / 4 / (n + k)
-    values = [_mean(own.returns[i], world.horizon, world.reward_bounds[i], world.may_end, share) for i in range(n)]
-    costs = [_mean(own.costs[j], world.horizon, world.cost_bounds[j], world.may_end, share) for j in range(k)]
+    values = [
+        _mean(own.returns[i], world.horizon, world.reward_bounds[i], may_end=world.may_end, delta=share)
+        for i in range(n)
+    ]
+    costs = [
+        _mean(own.costs[j], world.horizon, world.cost_bounds[j], may_end=world.may_end, delta=share) for j in range(k)
+    ]
 
     gains: list[Interval] = [Interval(0.0, math.inf) for _ in range(n)]
     best: list[MeasuredDeviation | None] = [None] * n
@@ -236,7 +241,7 @@ def audit(
         explored = explorer.explore()
         _charge(samples, "exploring", explored)
         upper, reason = _upper(world, explorer, values[agent])
-        candidates = _candidates(world, explorer, given.get(agent, []), train, prepared, rng)
+        candidates = _candidates(world, explorer, given.get(agent, []), train=train, policy=prepared, rng=rng)
         parts = PLANNED + len(given.get(agent, [])) + (train is not None)
         for source, deviation in candidates:
             if source == "planned again" and any(each.agent == agent and each.within_budget for each in tried):
@@ -278,7 +283,7 @@ def _charge(samples: dict[str, int], purpose: str, seen: Seen) -> None:
     samples[purpose] = samples.get(purpose, 0) + int((seen.states[:-1] != ENDED).sum())
 
 
-def _mean(returns: FloatArray, horizon: int, bounds: FloatArray, may_end: bool, delta: float) -> Interval:
+def _mean(returns: FloatArray, horizon: int, bounds: FloatArray, *, may_end: bool, delta: float) -> Interval:
     """Bound the mean of sums over an episode, whose steps stay within bounds [2], on both sides."""
     least, most = horizon * float(bounds[0]), horizon * float(bounds[1])
     if may_end:
@@ -295,8 +300,10 @@ def _measured(
     """Bound the value and the costs of a deviation by its own episodes."""
     k = len(world.thresholds)
     share = delta / (1 + k)
-    value = _mean(seen.returns[agent], world.horizon, world.reward_bounds[agent], world.may_end, share)
-    costs = tuple(_mean(seen.costs[j], world.horizon, world.cost_bounds[j], world.may_end, share) for j in range(k))
+    value = _mean(seen.returns[agent], world.horizon, world.reward_bounds[agent], may_end=world.may_end, delta=share)
+    costs = tuple(
+        _mean(seen.costs[j], world.horizon, world.cost_bounds[j], may_end=world.may_end, delta=share) for j in range(k)
+    )
     within = all(cost.upper <= limit for cost, limit in zip(costs, world.thresholds, strict=True))
     gain = Interval(value.lower - present.upper, value.upper - present.lower)
     return MeasuredDeviation(agent, source, deviation, value, costs, within, gain)
@@ -431,6 +438,7 @@ def _candidates(
     world: PlayedWorld,
     explorer: _Explorer,
     given: Sequence[Any],
+    *,
     train: Trainer | None,
     policy: Any,
     rng: np.random.Generator,

@@ -352,7 +352,7 @@ class EnvironmentWorld:
             for h in range(horizon):
                 if not seen:
                     break
-                chosen = self._choose(policy, seen, h, rng, agent, deviation, int(own[h, b]))
+                chosen = self._choose(policy, seen, h=h, rng=rng, agent=agent, deviation=deviation, own=int(own[h, b]))
                 turned = self.episodic.step(chosen)
                 check_ranges("the reward of agent", turned.rewards, self.reward_bounds)
                 check_ranges("the cost of constraint", turned.costs, self.cost_bounds)
@@ -390,6 +390,7 @@ class EnvironmentWorld:
         self,
         policy: PolicyFunction,
         seen: Observations,
+        *,
         h: int,
         rng: np.random.Generator,
         agent: int,

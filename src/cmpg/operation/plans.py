@@ -241,8 +241,10 @@ def replan(
     if np.any(released > force.reserve):
         raise CMPGError(f"release is {released.tolist()}; {force.reserve.tolist()} is left of the reserve.")
     allowed = np.nextafter(promised + hidden + force.unspent + released, np.inf)
-    new, start = _as_it_is_now(tail, followed, force, game, left, int(at), seen)
-    found = _solved(new, start, allowed, force.epsilon if epsilon is None else epsilon, time_limit, rng)
+    new, start = _as_it_is_now(tail, followed, force, game=game, left=left, at=int(at), seen=seen)
+    found = _solved(
+        new, start, allowed, epsilon=force.epsilon if epsilon is None else epsilon, time_limit=time_limit, rng=rng
+    )
     if found.incumbent is None:
         raise InfeasibleError(
             f"there is no plan for the rest of the day within {allowed.tolist()}: {found.message} The plan in force "
@@ -447,7 +449,7 @@ def _point(law: FloatArray, state: int, name: str) -> FloatArray:
 
 
 def _as_it_is_now(
-    tail: Game, followed: JointPolicy, force: _Force, game: Game | None, left: Collection[Any], at: int, seen: _Seen
+    tail: Game, followed: JointPolicy, force: _Force, *, game: Game | None, left: Collection[Any], at: int, seen: _Seen
 ) -> tuple[Game, WarmStart]:
     """Return the game of the rest, and a start near the plan in force; tables of newcomers take the first action."""
     if left:
@@ -514,6 +516,7 @@ def _solved(
     game: Game,
     start: WarmStart,
     allowed: FloatArray,
+    *,
     epsilon: float,
     time_limit: float,
     rng: np.random.Generator | int | None,

@@ -255,13 +255,15 @@ class Simulation:
         """Return every cost, claimed and seen."""
         names = self.names.all_constraints(len(self.thresholds))
         limits = [("threshold", self.thresholds)]
-        return _comparison("constraint", names, self.costs, self.confidence, range(len(names)), limits)
+        return _comparison(
+            "constraint", names, self.costs, confidence=self.confidence, rows=range(len(names)), more=limits
+        )
 
     def agents_table(self, most: int | None = 12) -> Table:
         """Return the agents' values, claimed and seen; those that are furthest apart where there are many."""
         names = self.names.all_agents(len(self.values.seen))
         rows = largest(np.abs(self.values.z), most)
-        table = _comparison("agent", names, self.values, self.confidence, rows, [])
+        table = _comparison("agent", names, self.values, confidence=self.confidence, rows=rows, more=[])
         return Table(table.columns, table.rows, shown_of(rows, len(names), "agents whose means are furthest apart"))
 
     def spread_table(self) -> Table:
@@ -288,6 +290,7 @@ def _comparison(
     kind: str,
     names: tuple[str, ...],
     estimates: Estimates,
+    *,
     confidence: float,
     rows: Any,
     more: list[tuple[str, FloatArray]],

@@ -249,14 +249,14 @@ def _run(task: _Task) -> _Outcome:
             found = () if gap is None else (gap,)
             save_run(inside, result, quality=found, seed=task.seed, origin=Origin(name, task.options))
             files = {path.name: path.read_bytes() for path in sorted(inside.iterdir())}
-        row = _judged(task, result, gap, shown, began)
+        row = _judged(task, result, gap, shown=shown, began=began)
     except CMPGError as problem:
         row = SweepRow(task.run, shown, ERROR, str(problem), seconds=time.perf_counter() - began)
         files = {}
     return _Outcome(row, files)
 
 
-def _judged(task: _Task, result: Result, gap: OptimalityGap | None, shown: Fields, began: float) -> SweepRow:
+def _judged(task: _Task, result: Result, gap: OptimalityGap | None, *, shown: Fields, began: float) -> SweepRow:
     known, margins = result.incumbent, list(_margins(task, result))
     return SweepRow(
         run=task.run,

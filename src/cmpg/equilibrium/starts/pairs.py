@@ -85,7 +85,9 @@ class PairMoves:
         """Return the best pair of moves of those that are tried, or None if none is worth it."""
         enough = max(self.worth * float(np.abs(position.values).sum()), terms.epsilon)
         pairs = islice(_promising_trades(position, terms, enough), self.trades)
-        found = [moved for i, j, price in pairs if (moved := _traded(position, i, j, price, terms)) is not None]
+        found = [
+            moved for i, j, price in pairs if (moved := _traded(position, i, j, price=price, terms=terms)) is not None
+        ]
         return max(found, key=lambda each: each.score, default=None)
 
 
@@ -129,14 +131,16 @@ def _promising_trades(position: Position, terms: Terms, enough: float) -> Iterat
     for buyers in groups[:MAX_PRICES]:
         price = prices[buyers[0]]
         cheaper = [each for each in groups if each is not buyers and np.any(price > prices[each[0]])]
-        for promise, i in _promises(position, [i for each in cheaper for i in each], price, prices, enough):
+        for promise, i in _promises(
+            position, [i for each in cheaper for i in each], price=price, prices=prices, enough=enough
+        ):
             promised += [(promise, i, j) for j in buyers if promise > enough]
     for _, i, j in sorted(promised, key=lambda each: -each[0]):
         yield i, j, prices[j]
 
 
 def _promises(
-    position: Position, sellers: list[int], price: FloatArray, prices: FloatArray, enough: float
+    position: Position, sellers: list[int], *, price: FloatArray, prices: FloatArray, enough: float
 ) -> Iterator[tuple[float, int]]:
     """Find what sellers could gain at a buyer's price, by one call where they are many."""
     many = len(sellers) > FEW_SELLERS
@@ -174,7 +178,7 @@ def _by_price(prices: FloatArray) -> list[list[int]]:
     return sorted(groups, key=lambda each: (-len(each), each[0]))
 
 
-def _traded(position: Position, i: int, j: int, price: FloatArray, terms: Terms) -> PairMove | None:
+def _traded(position: Position, i: int, j: int, *, price: FloatArray, terms: Terms) -> PairMove | None:
     """Let i plan at the price of j, then j respond, then i; None if that is not feasible, or not worth it."""
     cmdp = position.induced_cmdp(i)
     sold = position.replace(i, plan(cmdp, price).policy(cmdp.num_actions))

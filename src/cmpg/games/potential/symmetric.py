@@ -94,7 +94,7 @@ def _from_joint(game: JointGame) -> SymmetricGame | None:
     all_of = [tuple(np.repeat(every, c)) for c in count_vectors(agents, actions[0])]
     own = rewards[0].reshape(*rewards.shape[1:3], -1)[:, :, np.ravel_multi_index(np.array(mine).T, actions)]
     kept = moves.reshape(*moves.shape[:2], -1, game.num_states)[:, :, np.ravel_multi_index(np.array(all_of).T, actions)]
-    return _built(game.initial, own.reshape(*own.shape[:2], actions[0], -1), kept, steps, agents)
+    return _built(game.initial, own.reshape(*own.shape[:2], actions[0], -1), moves=kept, steps=steps, agents=agents)
 
 
 def _from_counting(game: CountingGame) -> SymmetricGame | None:
@@ -112,10 +112,10 @@ def _from_counting(game: CountingGame) -> SymmetricGame | None:
     tables = [np.broadcast_to(each, (length, *each.shape[1:])) for each in given]
     rewards = tables[0][:, :, own, whole[own, np.arange(len(others))[None], own]] + tables[1][..., None]
     rewards = rewards + tables[2][:, :, own, game.classes.of(whole)]
-    return _built(game.initial, rewards, to_floats(game.transition)[:, :, classes], steps, agents)
+    return _built(game.initial, rewards, moves=to_floats(game.transition)[:, :, classes], steps=steps, agents=agents)
 
 
-def _built(initial: FloatArray, rewards: FloatArray, moves: FloatArray, steps: int, agents: int) -> SymmetricGame:
+def _built(initial: FloatArray, rewards: FloatArray, *, moves: FloatArray, steps: int, agents: int) -> SymmetricGame:
     every = [np.broadcast_to(each, (steps, *each.shape[1:])) for each in (rewards, moves)]
     return SymmetricGame(np.asarray(initial), every[0], every[1], agents)
 
