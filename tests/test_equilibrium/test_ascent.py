@@ -281,7 +281,7 @@ def test_a_threshold_that_is_met_only_up_to_rounding_is_said_to_be():
         assert result.status is status
         assert result.moves == 0
     assert (
-        "thresholds are met up to rounding alone: both play 2 may cost up to 1.11e-16 more than 0.5." in result.message
+        "thresholds are met up to rounding alone: both play 2 may cost up to 1.12e-16 more than 0.5." in result.message
     )
 
 
