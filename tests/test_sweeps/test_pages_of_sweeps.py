@@ -9,6 +9,7 @@ import cmpg as library
 from cmpg import sweeps
 from cmpg.errors import CMPGError, GameError
 from cmpg.report.sweep_page import sweep_context, sweep_summaries
+from cmpg.summaries import summary_text
 from cmpg.sweeps.grid import Grid
 from cmpg.sweeps.rows import Sweep, SweepRow, proved_sweep
 from cmpg.sweeps.worth import curves, worth_of_options
@@ -133,3 +134,11 @@ def test_results_have_a_line_for_runs_of_any_number_of_constraints(tmp_path):
     lines = list(csv.DictReader((tmp_path / "run" / "results.csv").read_text().splitlines()))
     assert [line["welfare"] for line in lines] == ["2.0", "5.0"]
     assert lines[0]["worth of width"] == "1.0"
+
+
+def test_options_are_named_as_on_the_command_line_and_failed_runs_say_why():
+    found = sweeps.sweep("robots", {"num_agents": [2, 3], "horizon": 12})
+    said = "\n".join(map(summary_text, sweep_summaries(found)))
+    assert "worth of agents" in said
+    assert "num_agents" not in said
+    assert said.count("cannot be reached") == 1  # both runs have one reason

@@ -391,13 +391,15 @@ def _recorded_days(target: Any, days: int) -> Iterator[tuple[str, LocalGame]]:
         yield day.isoformat(), _local(game)
 
 
-def _local(game: Game) -> LocalGame:
+def _local(game: Any) -> LocalGame:
     from cmpg.errors import UnsupportedError
+    from cmpg.games.crowd.game import CrowdGame
     from cmpg.games.local.game import LocalGame
 
     if not isinstance(game, LocalGame):
+        crowd = " --agents draws a crowd, which is held by groups: leave it out." if isinstance(game, CrowdGame) else ""
         raise UnsupportedError(
-            type(game).__name__, "cannot be operated", "Agents with states of their own are required."
+            type(game).__name__, "cannot be operated", f"Agents with states of their own are required.{crowd}"
         )
     return game
 

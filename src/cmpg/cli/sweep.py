@@ -98,7 +98,7 @@ def _kept_message(output: Path, total: int) -> str:
 
 
 def _row_text(row: SweepRow) -> str:
-    options = ", ".join(f"{name} {value}" for name, value in row.options.items())
+    options = ", ".join(f"{spoken(name)[2:]} {value}" for name, value in row.options.items())
     worth = "" if row.welfare is None else f", welfare {row.welfare:.6g}"
     return f"{options}: {row.status}{worth}"
 

@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from cmpg.files.run_folder import read_drawn
 from cmpg.report.charts import Chart, ChartGroup, chart_along, line_of
 from cmpg.report.viewer import view_of
 from cmpg.report.wording import Headline
+from cmpg.scenarios import SPOKEN
 from cmpg.summaries import Cell, Summary, Table, plain, significant
+from cmpg.sweeps.grid import Grid
 from cmpg.sweeps.rows import Sweep, SweepRow
 from cmpg.sweeps.worth import SweepCurve, curves, numeric_options, worth_of_options
 
@@ -33,6 +36,9 @@ MAX_FALLS = 3
 MAX_LINES = 6
 """Lines of one chart; more could not be told apart."""
 
+MAX_FAILURES = 3
+"""Reasons why runs have no certificate that the terminal gives; results.csv has all."""
+
 MAX_CELLS = 9
 """Columns of a heat map that has its numbers in it."""
 
@@ -47,14 +53,37 @@ Draw = Callable[[list[SweepCurve]], dict[str, Any]]
 
 def sweep_summaries(found: Sweep) -> list[str | Summary]:
     """Say how the runs ended, show them, and say what the options are worth."""
+    found = _as_spoken(found)
     certified = sum(row.certified for row in found.rows)
     missing = len(found.grid) - len(found.rows)
     sentence = f"{certified} of {len(found.rows)} runs are certified" + (f", {missing} are missing" if missing else "")
     rows = rows_table(found, found.rows[:MAX_SHOWN])
     hidden = len(found.rows) - MAX_SHOWN
     more = [f"… and {hidden} runs more, in results.csv"] if hidden > 0 else []
-    remarks = [*more, *knee_lines(found), *fall_lines(found)]
+    remarks = [*more, *failure_lines(found), *knee_lines(found), *fall_lines(found)]
     return [Summary(_title(found), sentence, (rows, *remarks), good=certified == len(found.grid))]
+
+
+def _as_spoken(found: Sweep) -> Sweep:
+    """Return a sweep with its options named as on the command line."""
+
+    def said(by_option: Mapping[str, Any]) -> dict[str, Any]:
+        return {SPOKEN.get(name, name): value for name, value in by_option.items()}
+
+    rows = [
+        replace(row, options=said(row.options), envelopes=said(row.envelopes), carried=said(row.carried))
+        for row in found.rows
+    ]
+    return replace(found, grid=Grid(said(found.grid.fixed), said(found.grid.axes)), rows=tuple(rows))
+
+
+def failure_lines(found: Sweep) -> list[str]:
+    """Say why runs have no certificate: one of each reason."""
+    first: dict[str, int] = {}
+    for row in found.rows:
+        if not row.certified and row.message:
+            first.setdefault(row.message, row.run)
+    return [f"run {run}: {message}" for message, run in list(first.items())[:MAX_FAILURES]]
 
 
 def _title(found: Sweep) -> str:
@@ -126,6 +155,7 @@ def _group(others: Mapping[str, Any]) -> str:
 
 def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
     """Return what the template names for a sweep, and its charts."""
+    found = _as_spoken(found)
     certified = sum(row.certified for row in found.rows)
     ended = f"{certified} of {len(found.rows)} runs are certified"
     others = sorted({row.status for row in found.rows if not row.certified})
