@@ -106,7 +106,7 @@ def mixed_policy(cmdp: CMDP, plans: Sequence[Plan], *, weights: FloatArray, unvi
             totals += share
     visited = totals > 0
     np.divide(table, totals[..., None], out=table, where=visited[..., None])
-    table[~visited] = unvisited[~visited]
+    np.copyto(table, unvisited, where=~visited[..., None])
     return table
 
 

@@ -11,7 +11,7 @@ For a policy that comes without multipliers best responses propose the prices, a
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from cmpg.games.game import (
     forbidden,
     only_binding,
 )
-from cmpg.policy import JointPolicy
+from cmpg.policy import JointPolicy, compacted
 
 ROUNDING_FACTOR = 8.0
 """Nothing may be left of a budget if no more is left than this times what rounding can hide in its cost."""
@@ -257,7 +257,10 @@ class Responses:
         gain = float(judged.value - now.value)
         # A gain that rounding could have made is no reason to move: large rewards would loop on noise.
         noise = gain_rounding(cmdp, np.zeros(cmdp.num_constraints))
-        return Answer(response.policy, gain if gain > noise else min(gain, self._epsilon / 2), response)
+        # Answers wait until somebody moves: large tables do so as actions and the rows that mix.
+        table: Any = compacted(response.policy)
+        response = replace(response, policy=table)
+        return Answer(table, gain if gain > noise else min(gain, self._epsilon / 2), response)
 
     def _unchanged(self, position: Position, agent: int, problem: Exception) -> Answer:
         """Let an agent without a response keep its policy, which is feasible; the certificate says what that proves."""
