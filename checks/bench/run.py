@@ -18,7 +18,7 @@ from functools import partial
 from checks import BUILD, evidence
 from checks.bench.outcome import Outcome, or_broken
 
-NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "draws", "simulation")
+NAMES = ("start_up", "cmdp", "joint", "counting", "extended", "local", "draws", "memory", "simulation")
 
 
 FEATURED = {
