@@ -11,12 +11,14 @@ import pytest
 
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.equilibrium.certificate import screen
+from cmpg.equilibrium.infeasibility import prove_infeasible
 from cmpg.errors import SolverError
 from oracles.claiming import ROADS, Truth, contradicted, examined, truth_of
-from oracles.judge import NotHard, judge
+from oracles.judge import NotHard, always_exceeded, judge
+from oracles.long_claims import draw_long
 from oracles.random_claims import FORMS, draw_claim, hidden
 from oracles.random_games import shapes_of
-from oracles.rare_claiming import RARE_ROADS, examine_any, examined_rare
+from oracles.rare_claiming import RARE_ROADS, LongCase, examine_any, examined_rare
 from oracles.rare_claims import RARE_FORMS, draw_rare
 from oracles.rare_judges import DeviceJudge, RotaJudge, cvar
 from oracles.sweeping import build
@@ -324,3 +326,15 @@ def test_no_policy_of_a_local_game_costs_less_than_the_floor_and_some_cost_as_mu
                 assert floor <= least
                 below, equal = below + (floor < least), equal + (floor == least)
     assert min(below, equal) > 3
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_that_is_said_of_a_discounted_local_game_is_wrong():
+    held = 0
+    for seed in range(200):
+        drawn = draw_long(seed)
+        assert examined_rare(drawn, ["exact"] if seed % 4 == 0 else []).wrong == (), seed
+        if prove_infeasible(LongCase(drawn).game(), drawn.weights).holds:
+            assert always_exceeded(drawn.judged, drawn.weights), seed
+            held += 1
+    assert held > 10

@@ -28,10 +28,12 @@ from cmpg.games.constraints import bind
 from cmpg.games.crowd.game import CrowdGame, LoadCurve
 from cmpg.games.crowd.policy import CrowdPolicy
 from cmpg.games.devices import Concept, CorrelatedPolicy, Rota
+from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.risk import CVaR, with_cvar
 from cmpg.policy import JointPolicy
 from oracles.claiming import ROADS, Said, Truth, contradicted, examine, examined, record_of, run_command, verdict_of
 from oracles.judge import NotHard
+from oracles.long_claims import LongDraw, draw_long, for_ever
 from oracles.random_claims import Claim
 from oracles.rare_claims import CrowdDraw, CVaRDraw, DeviceDraw, draw_rare, finite, law_of
 from oracles.rare_judges import cvar
@@ -42,7 +44,9 @@ RARE_ROADS = {"exact": 0.25, "npz": 0.06, "proposed": 0.05}
 
 
 def examine_any(number: int, roads: dict[str, float] | None = None) -> Said:
-    """Examine one claim of all: two of five are of a rarer kind."""
+    """Examine one claim of all: two of five are of a rarer kind, and one of twenty is about a discounted local game."""
+    if number % 20 == 19:
+        return examined_rare(draw_long(number // 20), ["exact"] if number % 80 == 79 else [])
     turn, place = divmod(number, 5)
     if place in (1, 3):
         return examine_rare(2 * turn + (place == 3), roads)
@@ -61,10 +65,11 @@ def examine_rare(seed: int, roads: dict[str, float] | None = None) -> Said:
     return examined_rare(drawn, [road for (road, share), draw in draws if draw < share * part])
 
 
-def examined_rare(drawn: CrowdDraw | DeviceDraw | CVaRDraw, roads: Sequence[str] = ()) -> Said:
+def examined_rare(drawn: CrowdDraw | DeviceDraw | CVaRDraw | LongDraw, roads: Sequence[str] = ()) -> Said:
     """Compare what some roads say of a claim with the truth."""
     began = time.process_time()
-    case = {CrowdDraw: CrowdCase, DeviceDraw: DeviceCase, CVaRDraw: CVaRCase}[type(drawn)](drawn)  # type: ignore[operator]
+    cases = {CrowdDraw: CrowdCase, DeviceDraw: DeviceCase, CVaRDraw: CVaRCase, LongDraw: LongCase}
+    case = cases[type(drawn)](drawn)  # type: ignore[operator]
     wrong, tried, verdict = [], [], "refused"
     truth = None if drawn.forged else case.truth()
     for road in ("certify", *(each for each in roads if hasattr(case, f"by_{each}"))):
@@ -85,7 +90,8 @@ def examined_rare(drawn: CrowdDraw | DeviceDraw | CVaRDraw, roads: Sequence[str]
             continue
         known = truth if road != "proposed" else Truth(truth.excess, [None] * len(truth.gains), ())
         wrong += [f"{road}: {each}" for each in contradicted(known, said)]
-        if road == "exact" and (said["feasibility"] == "PROVEN") != truth.feasible:
+        decided = said["feasibility"] != "OPEN"  # what follows the steps of a discounted local game is bounded only
+        if road == "exact" and decided and (said["feasibility"] == "PROVEN") != truth.feasible:
             wrong.append(f"exact: {said['feasibility']}, and the truth is the other way round")
     seconds = time.process_time() - began
     return Said(drawn.seed, drawn.form, drawn.arithmetic, verdict, tuple(tried), seconds, tuple(wrong))
@@ -210,6 +216,40 @@ class DeviceCase:
             words = ["certify", game, device, "--json", *(["--exact"] if ending == "json" else [])]
             said = _by_command(words)
         return said, said["feasibility"]
+
+
+class LongCase:
+    """A discounted local game, as the library sees it."""
+
+    def __init__(self, drawn: LongDraw) -> None:
+        self.drawn = drawn
+
+    def truth(self) -> Truth:
+        """Judge it in rationals, in as many steps as that takes."""
+        judged, policy, prices = self.drawn.judged, for_ever(self.drawn.policy), self.drawn.multipliers.tolist()
+        gains, unfounded = _gains(len(prices), lambda i: judged.gain(policy, i, prices[i]))
+        costs = judged.costs(policy)
+        return Truth([cost - limit for cost, limit in zip(costs, judged.thresholds, strict=True)], gains, unfounded)
+
+    def game(self) -> Any:
+        """The game, with its mask."""
+        tables = self.drawn.game
+        named = {name: tables[name] for name in ("delay", "thresholds", "discount")}
+        agents = tuple(map(build_agent, tables["agents"]))
+        built = DiscountedLocalGame(agents=agents, load_costs=tables["load_cost"], **named)
+        return built if self.drawn.binds.all() else bind(built, self.drawn.binds)
+
+    def _certified(self, *, exact: bool = False) -> Answer:
+        said = certify(self.game(), JointPolicy(tuple(self.drawn.policy)), self.drawn.multipliers, exact=exact)
+        return record_of(said), verdict_of(said)
+
+    def by_certify(self) -> Answer:
+        """Certify in Python."""
+        return self._certified()
+
+    def by_exact(self) -> Answer:
+        """Certify in rationals, up to what is cut off."""
+        return self._certified(exact=True)
 
 
 class CVaRCase:
