@@ -1,6 +1,7 @@
 """The duality gap with certified ends, for every form of game with a potential."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,11 +17,13 @@ from cmpg.duality import (
 )
 from cmpg.duality.dual_function import dual_function
 from cmpg.errors import GameError, UnsupportedError
+from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint_with_potential
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import congestion_game, counter_example, grid_world, grid_world_local, routing
 from command_line import cmpg as run
+from oracles.judge import judge
 
 
 def test_the_gap_of_the_counter_example_is_known_to_six_digits():
@@ -150,3 +153,17 @@ def test_the_command_prints_the_bracket_of_a_local_game():
     record = json.loads(run("duality", "grid-world-local", "--restarts", "1", "--json").out)
     assert record["dual_upper"] == pytest.approx(21.1)
     assert record["least_gap"] == 0.0
+
+
+def test_what_policies_attain_is_rounded_down():
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        reward = rng.normal(size=(3, 2, 2, 2))
+        tables = {"transition": rng.dirichlet(np.ones(2), size=(3, 2, 2, 2)), "initial": np.array([0.3, 0.7])}
+        tables |= {"rewards": np.stack([reward, reward]), "costs": rng.random((1, 3, 2, 2, 2))}
+        game = JointGame(**tables, thresholds=[1.5], horizon=3)
+        gap = duality_gap(game, restarts=1)
+        judged = judge({"form": "joint", "horizon": 3, "thresholds": np.array([1.5]), **tables})
+        worth = judged.values([np.asarray(table) for table in gap.policy])[0]
+        assert Fraction(gap.primal_lower) <= worth
+        assert float(worth) == pytest.approx(gap.primal_lower, abs=1e-11)

@@ -133,31 +133,41 @@ def duality_gap(
     check_applies(game, Concept.ROTA)
     ended = solve(game, epsilon=epsilon, restarts=Restarts(restarts, prefer=by_potential), rng=rng)
     found = recommend(game, epsilon=epsilon, rng=rng)
-    if found.device is None or not found.certified or ended.incumbent is None:
+    if found.device is None or not found.certified or not ended.certified:
         raise InfeasibleError(f"there is no certified rota and Nash policy to compare: {found.message} {ended.message}")
     zero, joint, correlated = _zero(game), joint_or_none(game), None
     if joint is not None:
         planned = recommend(game, Concept.CORRELATED, epsilon=epsilon)
-        correlated = average_potential(game, planned.device) + zero if planned.certified and planned.device else None
+        correlated = average_potential(game, planned.device) if planned.certified and planned.device else None
     common = found.multipliers.max(axis=0, initial=0.0)
     bound = upper_bound(game, Objective.POTENTIAL, ended.policy.floats(), common)
     if bound is None:
         raise GameError("no upper bound on the potential is known for this form of game.")
-    nash, rota = float(game.potential(ended.policy.floats())) + zero, average_potential(game, found.device) + zero
+    policy = ended.policy.floats()
+    shift = zero - _potential_rounding(game, policy)  # of what is attained, so that it is attained for certain
+    nash, rota = float(game.potential(policy)) + shift, average_potential(game, found.device) + shift
     upper = bound.value + zero
-    lower, most, policy = nash, upper, ended.policy.floats()
+    lower, most = nash, upper
     tables = _small_tables(game) if joint is None else joint
     if joint is None and tables is not None:
         central = upper_bound(tables, Objective.POTENTIAL, policy, common)
         upper = upper if central is None else min(upper, central.value)
     if tables is not None and (joint is not None or is_searchable(tables)):
         primal = primal_value(tables, rng=np.random.default_rng(rng))
-        shift = zero - tables.reference_value if has_common_reward(tables) else zero
-        most = min(most, primal.upper + shift)
-        if primal.policy is not None and primal.lower + shift > lower:
-            lower, policy = float(game.potential(primal.policy)) + zero, primal.policy
+        origin = zero - tables.reference_value if has_common_reward(tables) else zero
+        most = min(most, primal.upper + origin)
+        if primal.policy is not None and primal.lower + origin > lower:
+            lower, policy = float(game.potential(primal.policy)) + shift, primal.policy
+    correlated = None if correlated is None else correlated + shift
     upper = max(upper, rota, lower)
     return DualityGap(nash, lower, max(min(most, upper), lower), rota, correlated, upper, common, policy)
+
+
+def _potential_rounding(game: Game, policy: JointPolicy) -> float:
+    """Return what rounding can do to a potential: differences of two values for each agent, and as much for sums."""
+    position = game.at(policy)
+    cmdps = (position.induced_cmdp(agent) for agent in range(game.num_agents))
+    return 4 * sum(cmdp.rounding * float(cmdp.rounding_sizes[0]) for cmdp in cmdps)
 
 
 def _small_tables(game: Game) -> JointGame | None:
