@@ -28,6 +28,12 @@ def test_drawn_cars_are_certified_as_a_crowd_and_agent_by_agent() -> None:
     assert spread.costs == pytest.approx(result.certificate.costs, abs=1e-11)
 
 
+def test_what_a_plan_adds_to_the_variance_is_priced_so_that_the_default_epsilon_is_reached() -> None:
+    result = cmpg.solve(charging(num_agents=20_000, seed=3))
+    assert result.certified
+    assert result.certificate.epsilon <= 1e-6
+
+
 def toll_road(*, slope: float = 1.0, threshold: float = 2.0, private: bool = False) -> CrowdGame:
     """Two kinds choose between two roads; one of them bears 1,000 of 3,000."""
     uses = np.array([[[[1.0, 0.0], [0.0, 1.0]]]])

@@ -234,6 +234,7 @@ class Fluid:
         self.numbers = self._even()
         self.steep: FloatArray | None = None
         self.price = plain
+        self.stiffness = np.zeros(len(self.cells))  # by how much the price of a cell rises with one more user: [C]
 
     def _spread(self, prices: FloatArray) -> FloatArray:
         """Return prices of the cells that matter as prices of all: [H·E]."""
@@ -258,6 +259,17 @@ class Fluid:
         return float(self.game.numbers @ plans.values) / self.game.num_agents
 
     @property
+    def worth(self) -> FloatArray:
+        """What each column is worth to one that plays it: [c].
+
+        One that surely uses a cell does not meet itself there, and one that uses it seldom meets nearly all. So the
+        variance that a column adds has a price, too: half of what a price rises with the load.
+        """
+        columns = self.columns
+        spread = columns.variances[:, self.cells] @ self.stiffness
+        return np.asarray(columns.values - columns.costs @ self.multipliers - columns.used @ self.price - 0.5 * spread)
+
+    @property
     def deviation(self) -> FloatArray:
         """σ of the load of each cell that matters: [C]."""
         # Loads are whole numbers: no law of theirs is narrower than half a user for the purpose of a price.
@@ -277,18 +289,20 @@ class Fluid:
             if self.steep is not None:
                 flat = self.steep < 1e-9 * self.unit
                 load = np.where(flat, load, self.prices.load(self.steep, spread, multipliers))
+            self.stiffness = self.prices.slope + self.prices.steep(load, spread, multipliers)[1]
             self.price = self._spread(
                 self.prices.constant(multipliers)
                 + self.prices.slope * (self.numbers @ self.columns.used[:, self.cells])
                 + steep
             )
-            own = self.columns.values - self.columns.costs @ multipliers - self.columns.used @ self.price
-            worth = float(self.numbers @ own) / agents
+            worth = float(self.numbers @ self.worth) / agents
             before = len(self.columns.kind)
-            best = self._plan(self.price, multipliers)
+            self._plan(self.price, multipliers)
             for _ in range(3):
                 self._plan(self.price, multipliers, noise=2e-4 * self.unit)
-            if best - worth < tolerance or len(self.columns.kind) == before:
+            best = np.full(self.game.num_kinds, -np.inf)
+            np.maximum.at(best, self.columns.kind, self.worth)
+            if float(self.game.numbers @ best) / agents - worth < tolerance or len(self.columns.kind) == before:
                 break
         return self.prices.spent(load, spread) + self.numbers @ self.columns.costs
 
@@ -303,7 +317,8 @@ class Fluid:
         share = members / agents
         rates = (columns.used[:, self.cells] * share[:, None]).T  # [C, c]: load, in shares of all agents
         constant = self.prices.constant(multipliers)
-        worth = (-(columns.values - columns.costs @ multipliers) * share + constant @ rates) / self.unit
+        own = columns.values - columns.costs @ multipliers - 0.5 * columns.variances[:, self.cells] @ self.stiffness
+        worth = (-own * share + constant @ rates) / self.unit
         slope, width = self.prices.slope * agents / self.unit, spread / agents
         top = self.prices.top(multipliers) / self.unit
         counts = np.diff(np.r_[starts, len(kind)])[of]

@@ -17,12 +17,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray
+from cmpg.deadline import check_time
 from cmpg.equilibrium.crowds.fluid import Columns, Fluid, columns_of
 from cmpg.equilibrium.crowds.kinds import Kinds, Ways
 from cmpg.equilibrium.crowds.laws import Laws
 from cmpg.equilibrium.crowds.prices import GroupResponses, own_prices
 from cmpg.games.crowd.game import CrowdGame
 from cmpg.games.crowd.policy import CrowdPolicy
+
+SWEEP = 32
+"""So many groups move after one look at all of them, at most."""
 
 
 def few_groups(fluid: Fluid) -> FloatArray:
@@ -39,7 +43,7 @@ def few_groups(fluid: Fluid) -> FloatArray:
     some = columns[kept]
     members = game.numbers[some.kind].astype(np.float64)
     load, variance = numbers @ columns.used, numbers @ columns.variances
-    worth = columns.values - columns.costs @ fluid.multipliers - columns.used @ fluid.price
+    worth = fluid.worth
     best = np.full(count, -np.inf)
     np.maximum.at(best, columns.kind, worth)
     used = np.flatnonzero(load > 0)
@@ -165,8 +169,9 @@ class Groups:
         float, int
             The largest gain that is left, and how many moves were made.
         """
-        largest = np.inf
-        for moves in range(most):
+        largest, moves = np.inf, 0
+        while moves < most:
+            check_time()
             self.refresh()
             live = self.live
             ways, prices = self.seen(live)
@@ -174,16 +179,22 @@ class Groups:
             plans = self.kinds.plan(self.kind[live], charged, np.tile(multipliers, (len(live), 1)))
             own = ways.values - ways.costs @ multipliers - (ways.used * charged).sum(axis=1)
             gains = plans.values - own
-            best = int(np.argmax(gains))
-            largest = float(gains[best])
-            if largest <= tolerance:
-                return largest, moves
-            source = int(live[best])
-            found = columns_of(self.kinds, self.kind[source : source + 1], plans.actions[best : best + 1])
-            target = self.group_of(found, plans.actions[best])
-            if target == source or not self._batch(source, target, largest, multipliers):
-                return largest, moves
-        return largest, most
+            order = np.argsort(-gains, kind="stable")[: min(SWEEP, most - moves)].tolist()
+            largest, before = float(gains[order[0]]), moves
+            # Plans of all groups are dear: those that gain most move one after the other, if they still gain.
+            for g in order:
+                if gains[g] <= tolerance:
+                    break
+                source = int(live[g])
+                found = columns_of(self.kinds, self.kind[source : source + 1], plans.actions[g : g + 1])
+                target = self.group_of(found, plans.actions[g])
+                if target == source:
+                    continue
+                gain = self._gain(source, target, multipliers)
+                moves += gain > tolerance and self._batch(source, target, gain, multipliers)
+            if moves == before:
+                break
+        return largest, moves
 
     def _batch(self, source: int, target: int, gain: float, multipliers: FloatArray) -> bool:
         """Move as many members as gain by it: the last of them must not wish to be back. False: not even one does."""
@@ -195,22 +206,22 @@ class Groups:
         number = int(wished) if wished >= 1 else 1
         while True:
             self.shift(source, target, number)
-            if self._content(target, source, multipliers):
+            if self._gain(target, source, multipliers) <= 0:
                 return True
             self.shift(target, source, number)
             if number == 1:
                 return False
             number = max(1, number // 3)
 
-    def _content(self, group: int, other: int, multipliers: FloatArray) -> bool:
-        """Whether a member of a group does not gain by going to another one."""
-        _ways, prices = self.seen(np.array([group]))
+    def _gain(self, group: int, other: int, multipliers: FloatArray) -> float:
+        """Return what a member of a group gains by going to another one."""
+        _, prices = self.seen(np.array([group]))
         charged = (prices[0] + np.einsum("j,jgc->gc", multipliers, prices[1:]))[0]
 
         def worth(g: int) -> float:
             return float(self.ways.values[g] - self.ways.costs[g] @ multipliers - self.ways.used[g] @ charged)
 
-        return worth(group) >= worth(other)
+        return worth(other) - worth(group)
 
     def responses(self, multipliers: FloatArray, margin: FloatArray) -> tuple[IntArray, GroupResponses]:
         """Return the constrained best response of a member of each group, with so much of each threshold kept back."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.arrays import FloatArray, check_positive
-from cmpg.deadline import limited
+from cmpg.deadline import check_time, limited
 from cmpg.equilibrium.crowds.certificate import CrowdCertificate, certify_crowd
 from cmpg.equilibrium.crowds.fluid import Fluid, fluid_solution
 from cmpg.equilibrium.crowds.groups import Groups, few_groups, whole_numbers
@@ -238,6 +238,7 @@ class _Search:
         """Let single agents use up what is left."""
         target = 0.5 * self.epsilon
         while self.turns < MAX_TURNS and bool(np.all(groups.costs() <= self.game.thresholds)):
+            check_time()
             live, found = groups.responses(self.multipliers, self.margin)
             gains = np.where(found.fits, found.gains, -np.inf)
             best = int(np.argmax(gains))
