@@ -234,7 +234,7 @@ def test_ends_that_an_inversion_puts_astray_are_moved_out():
             assert np.all(bound >= end.ravel() - 1e-16 if upper else bound <= end.ravel() + 1e-16)
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.9, 1.1, 2.0])
+@pytest.mark.parametrize("factor", [0.5, 0.9, 0.999, 1.001, 1.1, 2.0])
 def test_every_end_passes_the_test_of_its_tail_whatever_an_inversion_says(monkeypatch, factor):
     """Ends that are nearer to the frequency than those of Clopper and Pearson are never returned."""
     hits, trials = np.array([1, 7, 30, 49]), np.full(4, 50)

@@ -265,6 +265,19 @@ def test_counting_payoffs_choose_the_cheapest_class():
     assert found.shapes == true.policy_shapes
 
 
+def test_counting_payoffs_weigh_costs_in_their_units():
+    true = counting_congestion_game(num_agents=2)
+    twice = np.random.default_rng(0).random((2, *true.costs.shape[1:]))
+    true = replace(true, costs=twice, thresholds=[1.0, 1.0], constraint_names=None)
+    payoffs = GameSimulator(true, rng=np.random.default_rng(0)).known.payoffs
+    costs = true.joint_cmdp().costs
+    for units in ([1.0, 1.0], [3.0, 1.0], [1.0, 3.0]):
+        worst = (costs / np.reshape(units, (2, 1, 1, 1))).max(axis=0)
+        expected = true.split(np.repeat(worst.argmin(axis=2), true.num_steps, axis=0)[: true.num_steps])
+        found = payoffs.cheapest(np.array(units), true.num_steps)
+        assert [table.tolist() for table in found] == [table.tolist() for table in expected]
+
+
 def test_known_has_sizes_spans_and_supports():
     true = game()
     known = simulator(reveal_support=True).known
@@ -452,7 +465,7 @@ def test_the_number_of_steps_is_the_least_that_its_shares_allow(epsilon, left):
     assert enough(found)
     assert found == 1 or not enough(found - 1)
     free = replace(true, costs=true.costs[:0], thresholds=[])
-    assert steps_for(free, 8 * ranges) == 1
+    assert steps_for(free, 8 * float(free.reward_ranges.max())) == 1  # just enough
     assert steps_for(free, 7.9 * ranges * 0.8) == 2
     assert steps_for(replace(true, discount=0.0), epsilon) == 1
 
@@ -628,6 +641,10 @@ def test_rows_without_a_sample_are_uniform_over_what_is_possible():
     assert model.kernels[0].mean == pytest.approx(possible / possible.sum(axis=-1, keepdims=True))
     model = LocalModel.of(simulator.known, drawn, delta=0.1, interval=binomial_interval)
     assert model.kernels[0].mean[0] == pytest.approx(drawn.transitions[0][0] / 3)
+    simulator = LocalSimulator(local_game(0), rng=np.random.default_rng(0))
+    once = simulator.draw_all(count=1)
+    model = LocalModel.of(simulator.known, once, delta=0.1, interval=binomial_interval)
+    assert model.kernels[0].mean[0].tolist() == once.transitions[0][0].tolist()
 
 
 def test_a_row_that_can_lead_to_one_state_is_known_without_a_sample():
