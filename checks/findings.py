@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from checks import BUILD, ROOT, fingerprint, wilson
+from checks import BUILD, ROOT, agents, fingerprint, wilson
 from checks.learning import growth
 from checks.records import Record, Records
 from cmpg.cmdp.planning import plan
@@ -237,7 +237,7 @@ def prices(records: dict[str, Record], name: str) -> list[tuple[float, list[floa
 # The page.
 
 
-def charts(summaries: Sequence[Summary], records: dict[str, Record], folder: Path) -> None:
+def charts(summaries: Sequence[Summary], records: dict[str, Record], of_agents: Sequence[Record], folder: Path) -> None:
     """Draw the charts of the page."""
     import matplotlib
 
@@ -293,6 +293,10 @@ def charts(summaries: Sequence[Summary], records: dict[str, Record], folder: Pat
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     _save(figure, folder / "findings-prices.svg")
 
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    agents.chart(of_agents, axes)
+    _save(figure, folder / "findings-agents.svg")
+
 
 def _save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
@@ -301,7 +305,7 @@ def _save(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
-def page(summaries: Sequence[Summary], records: dict[str, Record], games: int, samples: str) -> str:
+def page(summaries: Sequence[Summary], records: dict[str, Record], games: int, by_agents: str, samples: str) -> str:
     """Return docs/findings.md."""
     gaps = [
         "| games | binding threshold | D* > P* proved | P* = D* proved | open | mean of 1 − P*/D* if proved | largest "
@@ -355,6 +359,10 @@ def page(summaries: Sequence[Summary], records: dict[str, Record], games: int, s
         reached="\n".join(starts),
         worst="\n".join(worst),
         prices="\n".join(tables),
+        by_agents=by_agents,
+        of_agents=agents.SEEDS,
+        resamples=agents.RESAMPLES,
+        said=SAID,
         growth=samples,
         base=growth.base(),
         seeds=growth.SEEDS,
@@ -363,6 +371,12 @@ def page(summaries: Sequence[Summary], records: dict[str, Record], games: int, s
         endings=sum(each.games for each in summaries) * (STARTS + len(names)),
     )
 
+
+SAID = """
+With independent entries a gap becomes the rule as n grows, and from n = 4 on a smaller one. On the roads, where loads
+and the budget grow with n, what a public coin is worth to each is at most what falls about as fast as 1/n. Where agents
+are alike and the cost is concave in the shares, the upper ends do not fall: for n = 2 and 3 they are the gap itself.
+"""
 
 TEXT = """# Findings in random games
 
@@ -392,6 +406,24 @@ of games, 1.96 standard errors over games for means).
 several steps the only upper end of P* is that of D*, so a gap cannot be proved there: in the games that are not open
 P* = D* is proved, and for the others the last column says how large the gap is at most.
 
+## How do gaps change with the number of agents?
+
+{of_agents} seeds of each class and size. *Independent entries*: one step, two actions, one reward for all and one cost,
+both tables uniform in [0, 1]; the gap is in units of the reward, whose range is 1. *Agents alike*: one step, three
+actions; the worth of an action is w − d·x², x the share of all agents who choose it, and the cost is n·Σ v·√x, with
+w, d, v uniform in [0, 1] and the same for every n. *Three roads*: local games; each agent chooses one of three roads
+once, its worth is its own, delays are quadratic in the share, and the budget of crowding the first road is in
+proportion to n. Gaps of these two are divided by n. Lower ends are proved by branch and bound, in the games by counts
+for n ≤ 3 and on the roads for n = 2 only; beyond, no upper bound on P* but D* is known. Upper ends are an upper bound
+on D* less the best certified policy.
+
+{by_agents}
+
+![Gaps by the number of agents](findings-agents.svg)
+
+The exponent is that of a power law through the mean upper ends, by least squares in logarithms; its interval is that
+of {resamples} draws of the games with replacement. A gap of one size that n agents share would fall as 1/n.
+{said}
 ## How often does coordinate ascent reach the best Nash policy?
 
 The maximiser of the potential is a Nash policy, and the best one by potential. Shares of runs that end at it, for
@@ -435,7 +467,7 @@ a response has to be *proved* feasible.
 ## What is not known
 
 - These are laws of small games with independent entries. Games from applications have structure, and
-  [quality.md](quality.md) has some of those; nothing here says how the shares grow with the number of agents.
+  [quality.md](quality.md) has some of those.
 - The worst Nash policy of a game is not computed; random starts may miss it.
 - Whether strong duality holds for a class of games (independent dynamics with private costs, many agents) is not
   decided by samples.
@@ -449,13 +481,17 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--games", type=int, default=100, help="of each class")
     parser.add_argument("--write", action="store_true", help="write docs/findings.md and its charts")
     options = parser.parse_args(argv)
+    of_agents = agents.compute(BUILD / "findings" / f"{fingerprint('checks')}-agents.jsonl")
+    print(agents.table(of_agents), flush=True)
     records = compute(options.games, BUILD / "findings" / f"{fingerprint('checks')}.jsonl")
     samples = growth.table(growth.compute(BUILD / "findings" / f"{fingerprint('checks')}-samples.jsonl"))
     swept = {f"/{share}" for share in SWEPT}
     first = {key: each for key, each in records.items() if not any(key.endswith(share) for share in swept)}
     summaries = [summarise(name, [each for key, each in first.items() if key.startswith(f"{name}/")]) for name in KINDS]
     folder = ROOT / "docs" if options.write else BUILD / "findings"
-    charts(summaries, records, folder)
-    (folder / "findings.md").write_text(page(summaries, records, options.games, samples), encoding="utf-8")
+    charts(summaries, records, of_agents, folder)
+    (folder / "findings.md").write_text(
+        page(summaries, records, options.games, agents.table(of_agents), samples), encoding="utf-8"
+    )
     print(f"written to {folder / 'findings.md'}")
     return 0
