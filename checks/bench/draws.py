@@ -7,6 +7,7 @@ not installed is skipped, and never replaced by something else.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -197,7 +198,9 @@ def whole_command(seed: int) -> Work:
     floor = ["--map", str(Path(folder) / "drawn.map")]
     on_floor(np.random.default_rng(seed).random((32, 32)) < 0.1, 1, horizon=60, seed=0, keep=Path(folder))
     command = [sys.executable, "-m", "cmpg", "solve", "robots", *floor, "--horizon", "60", *options]
-    return partial(subprocess.run, command, capture_output=True, check=True)
+    # As a user has it: modules are compiled once, and kept.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return partial(subprocess.run, command, capture_output=True, check=True, env=environment)
 
 
 def certified(game: Any, epsilon: float) -> bool:
