@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import cmpg
+from checks import DATA
 from checks.bench.crowds import day_of_cars, large_fleet, on_floor
 from checks.bench.local import fleet, real_data
 from checks.bench.outcome import Outcome
@@ -34,6 +35,8 @@ from cmpg.cmdp.planning import plan
 from cmpg.games import CountingGame, JointGame, LocalAgent, LocalGame
 from cmpg.games.counting.vectors import LargestCount
 from cmpg.policy import JointPolicy
+from cmpg.scenarios.car_charging import charging
+from cmpg.scenarios.platoon_routing import routing
 
 DRAWS, FIRST = 7, 4_000
 """Draws of a row, and the first seed."""
@@ -191,6 +194,21 @@ def cars_of(seed: int, site: str, day: str) -> Work:
     return partial(certified, day_of_cars(10_000, site=site, day=day, seed=seed), 1e-6)
 
 
+def crowd_of_cars(seed: int, site: str, day: str, per_car: float) -> Work:
+    """A million cars of a day's kinds; ε is about a millionth of the range of their rewards."""
+    sessions = DATA / "acn" / f"{site}_2019-05_2019-08.csv.gz"
+    capacity = per_car * charging(sessions=sessions, day=day).num_agents
+    game = charging(sessions=sessions, day=day, capacity=capacity, num_agents=MILLION, seed=seed)
+    return partial(certified, game, 3e-5)
+
+
+def vehicles(seed: int) -> Work:
+    """A million vehicles on the roads of Sioux Falls."""
+    net, trips = (DATA / "tntp" / f"SiouxFalls_{name}.tntp" for name in ("net", "trips"))
+    game = routing(network=net, trips=trips, mode="static", num_agents=MILLION, seed=seed)
+    return partial(certified, game, 1e-6)
+
+
 def whole_command(seed: int) -> Work:
     """What a user waits for: 24 to 30 robots, the bound, and the answer in a folder."""
     folder = tempfile.mkdtemp()
@@ -209,6 +227,7 @@ def certified(game: Any, epsilon: float) -> bool:
 
 
 GAMMA = {"states": 1_000, "discount": 0.99}
+MILLION = 1_000_000
 DAYS = (("caltech", "2019-06-12"), ("caltech", "2019-07-24"), ("jpl", "2019-07-10"), ("jpl", "2019-06-12"))
 
 ROWS = (
@@ -252,6 +271,20 @@ ROWS = (
         )
         for site, day in DAYS
     ),
+    Row(
+        "a million cars, caltech 2019-06-12",
+        partial(crowd_of_cars, site="caltech", day=DAYS[0][1], per_car=0.16),
+        worst=2.0,
+        data=True,
+    ),
+    Row(
+        "a million cars, jpl 2019-07-10, tight",
+        partial(crowd_of_cars, site="jpl", day=DAYS[2][1], per_car=0.16),
+        worst=8.0,
+        data=True,
+        large=True,
+    ),
+    Row("a million vehicles, Sioux Falls", vehicles, worst=30.0, data=True),
     Row("30 robots, rooms", partial(robots_on, walls=rooms(32), agents=30), median=0.4),
     Row("30 robots, warehouse", partial(robots_on, walls=warehouse(32), agents=30), median=0.4),
     Row(
