@@ -173,9 +173,9 @@ def test_the_judge_sees_a_forged_proof_of_infeasibility():
     drawn, result = solved(Status.INFEASIBLE)
     assert findings(drawn, result) == []
     wider = replace(drawn, game={**drawn.game, "thresholds": drawn.game["thresholds"] + 100})
-    assert any("some policy spends" in each for each in findings(wider, result))
+    assert any("some policy meets" in each for each in findings(wider, result))
     negative = replace(result, proof=replace(result.proof, multipliers=-result.proof.multipliers))
-    assert any("some policy spends" in each for each in findings(drawn, negative))
+    assert any("some policy meets" in each for each in findings(drawn, negative))
     assert findings(drawn, replace(result, proof=None)) == ["says infeasible without a proof"]
 
 

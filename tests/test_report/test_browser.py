@@ -345,7 +345,7 @@ def test_the_sliders_of_a_sweep_choose_the_run_whose_numbers_and_policy_are_show
     rows = list(csv.DictReader((many_runs / "multiples" / "results.csv").read_text().splitlines()))
     facts_list = "[...document.querySelectorAll('#chosen-facts li')]"
     cells = "[...document.querySelectorAll('#view td')].map((each) => each.textContent)"
-    options = {"num_agents": [2.0, 3.0], "threshold": [0.0, 0.1, 0.3], "seed": [1.0, 2.0]}
+    options = {"agents": [2.0, 3.0], "threshold": [0.0, 0.1, 0.3], "seed": [1.0, 2.0]}
     assert browser.run("[...document.querySelectorAll('#choose input')].map((each) => each.dataset.option)") == [
         *options
     ]
@@ -353,7 +353,8 @@ def test_the_sliders_of_a_sweep_choose_the_run_whose_numbers_and_policy_are_show
     for row in rows:
         for place, (name, values) in enumerate(options.items()):
             chosen = f"document.querySelectorAll('#choose input')[{place}]"
-            browser.run(f"{chosen}.value = {values.index(float(row[name]))}")
+            column = "num_agents" if name == "agents" else name
+            browser.run(f"{chosen}.value = {values.index(float(row[column]))}")
             browser.run(f"{chosen}.dispatchEvent(new Event('input'))")
         facts = dict(each.split(" ", 1) for each in browser.run(f"{facts_list}.map((each) => each.textContent)"))
         assert (facts["run"], facts["status"]) == (row["run"], row["status"])
