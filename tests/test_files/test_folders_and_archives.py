@@ -203,3 +203,13 @@ def test_a_bound_that_is_open_is_read_back_as_open_and_as_nothing_else(tmp_path)
             load_run(tmp_path / "run")
         fields["bounds"] = [None, 3.0]
         record.write_text(json.dumps(fields))
+
+
+def test_a_run_that_is_read_says_what_its_equilibria_are_compared_by(tmp_path):
+    solved = library.solve(library.scenarios.spectrum(), restarts=library.Restarts(3), rng=1)
+    solved.save(tmp_path / "run")
+    read = load_run(tmp_path / "run").result
+    assert read.score == solved.score
+    assert read.score[0] == "potential"
+    assert [each.score for each in read.equilibria] == [each.score for each in solved.equilibria]
+    assert "at the same potential" in str(read)

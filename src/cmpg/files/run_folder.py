@@ -265,7 +265,8 @@ def _read_result(folder: Path, record: Fields, game: Game) -> Result:
         )
     result = _proved_again(result, record, game)
     result = replace(result, selfish=_read_selfish(folder, game, epsilon), runs=read_attempts(record))
-    return replace(result, equilibria=Equilibria(_read_equilibria(folder, record, result)))
+    equilibria = _read_equilibria(folder, record, result)
+    return replace(result, equilibria=Equilibria(equilibria), score=equilibria[0].score if equilibria else None)
 
 
 def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
@@ -338,9 +339,17 @@ def _read_equilibria(folder: Path, record: Fields, result: Result) -> tuple[Resu
     for rank in range(2, len(listed) + 1):
         incumbent = _judged_policy(folder / _policy_name(rank), result.game or read_game(folder))
         found.append(_equilibrium(folder / _policy_name(rank), result, incumbent))
-    for rank, (each, said) in enumerate(zip(found, listed, strict=True), 1):
-        _compare_equilibrium(f"equilibrium {rank}", dict(mapping("equilibria", said)), each.certificate)
-    return tuple(found)
+    records = [dict(mapping("equilibria", said)) for said in listed]
+    for rank, (each, said) in enumerate(zip(found, records, strict=True), 1):
+        _compare_equilibrium(f"equilibrium {rank}", said, each.certificate)
+    return tuple(replace(each, score=_score(said)) for each, said in zip(found, records, strict=True))
+
+
+def _score(said: Fields) -> tuple[str, float] | None:
+    """Read by what an equilibrium was compared with the others, and how much of it this one has."""
+    if said.get("score") is None:
+        return None
+    return text_of(said["compared_by"]), real_number("score", said["score"])
 
 
 def _equilibrium(path: Path, result: Result, incumbent: Incumbent) -> Result:

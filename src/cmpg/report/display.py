@@ -131,7 +131,8 @@ def gap_sentence(gap: OptimalityGap) -> str:
     if gap.bound is None:
         return f"{noun} is unknown: no bound was affordable for this game"
     if gap.optimal:
-        return f"optimal: the proved upper bound is reached ({gap.bound.proof})"
+        what = "optimal" if gap.objective is Objective.WELFARE else f"optimal by {gap.objective.value}"
+        return f"{what}: the proved upper bound is reached ({gap.bound.proof})"
     most = f"which is at most {at_most(gap.bound.value, 6)} ({gap.bound.proof})"
     if gap.share is not None:
         return f"at least {_rounded_down(100 * gap.share)} % of {noun}, {most}"
