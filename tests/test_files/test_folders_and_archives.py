@@ -7,6 +7,7 @@ import sys
 import tempfile
 import zipfile
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -213,3 +214,10 @@ def test_a_run_that_is_read_says_what_its_equilibria_are_compared_by(tmp_path):
     assert read.score[0] == "potential"
     assert [each.score for each in read.equilibria] == [each.score for each in solved.equilibria]
     assert "at the same potential" in str(read)
+
+
+def test_a_fraction_that_python_could_not_read_again_is_not_written(tmp_path):
+    tables = {"transition": np.ones((1, 1, 2, 1)), "rewards": np.ones((1, 1, 1, 2)), "costs": np.ones((1, 1, 1, 2))}
+    game = library.JointGame(**tables, initial=[1], thresholds=[Fraction(1, 3**10_000)], horizon=1)
+    with pytest.raises(FileError, match="more than 14,000 bits"):
+        library.save_game(game, tmp_path / "game.json")

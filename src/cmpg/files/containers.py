@@ -80,6 +80,9 @@ UNREADABLE = (
 )
 """What `zipfile` raises on bytes that are no archive."""
 
+MAX_BITS = 14_000
+"""Of the numbers of a fraction in a text: Python reads and writes no more than 4,300 digits."""
+
 AGREEMENT = 1e-9
 """Recorded and recomputed numbers may differ by this much of their size: the order of sums depends on the machine."""
 
@@ -482,6 +485,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     if isinstance(value, Fraction):
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+            raise FileError(f"a fraction of more than {MAX_BITS:,} bits is not written as text; round it before.")
         return value.numerator if value.denominator == 1 else str(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
