@@ -96,7 +96,8 @@ def test_the_page_has_every_class_and_every_threshold():
     shares = [worst for _, worst, _ in prices(records, MATRIX)]
     assert shares == [[0.5, 0.5]] * len(SWEPT)
     summaries = [summarise(name, list(records.values())[:2]) for name in KINDS]
-    text = page(summaries, records, 2, "samples by table")
+    text = page(summaries, records, 2, "gaps by number of agents", "samples by table")
+    assert text.index("gaps by number of agents") < text.index("samples by table")
     for name in KINDS:
         assert f"| {name} | 2 of 2 |" in text
     assert "| 0.9 | 2 | 0.500 ± 0.000 (least 0.500) |" in text
