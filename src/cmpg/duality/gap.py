@@ -164,10 +164,15 @@ def duality_gap(
 
 
 def _potential_rounding(game: Game, policy: JointPolicy) -> float:
-    """Return what rounding can do to a potential: differences of two values for each agent, and as much for sums."""
+    """Return what rounding can do to a potential: differences of two values for each agent, and as much for sums.
+
+    No payoff, at whatever load, is larger than those that an agent sees at the policy by more than its range.
+    """
     position = game.at(policy)
-    cmdps = (position.induced_cmdp(agent) for agent in range(game.num_agents))
-    return 4 * sum(cmdp.rounding * float(cmdp.rounding_sizes[0]) for cmdp in cmdps)
+    cmdps = [position.induced_cmdp(agent) for agent in range(game.num_agents)]
+    sizes = [cmdp.rounding * float(cmdp.rounding_sizes[0]) for cmdp in cmdps]
+    ranges = [cmdp.rounding * float(each) for cmdp, each in zip(cmdps, game.reward_ranges, strict=True)]
+    return 4 * (sum(sizes) + sum(ranges))
 
 
 def _small_tables(game: Game) -> JointGame | None:
