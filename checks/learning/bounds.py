@@ -25,16 +25,14 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
 from cmpg.equilibrium.best_responses import certify_with_best_responses
-from cmpg.games.joint.game import JointGame
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.learning import optimism
 from cmpg.learning.confidence import Interval, binomial_interval, fixed_bets, mean_ceiling, mixture_interval
 from cmpg.learning.local.model import LocalModel
 from cmpg.learning.local.simulator import LocalProblemSpec, LocalSamples, LocalSimulator
-from cmpg.learning.problem import InducedProblem
-from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.trials import Proportion
+from cmpg.paper.learning import behind_a_door
 
 DELTA = 0.1
 SHRUNK = 0.1
@@ -72,18 +70,6 @@ def random_cmdp(states: int, actions: int, horizon: int, seed: int) -> CMDP:
     return replace(cmdp, thresholds=np.array([np.mean(ends)]))
 
 
-def hidden_game(cmdp: CMDP) -> JointGame:
-    """Return the game of one agent that a CMDP is."""
-    return JointGame(
-        transition=cmdp.transition,
-        rewards=cmdp.reward[None],
-        costs=cmdp.costs,
-        thresholds=cmdp.thresholds,
-        initial=cmdp.initial,
-        horizon=cmdp.horizon,
-    )
-
-
 SMALL_CMDP = random_cmdp(3, 2, 3, 0)
 BEST = Exact()(SMALL_CMDP)
 
@@ -108,7 +94,6 @@ def optimism_misses(rng: np.random.Generator, share: float) -> bool:
     return found < BEST.value
 
 
-GAME = hidden_game(SMALL_CMDP)
 BATCHES = 2
 
 
@@ -116,7 +101,7 @@ def rolling_out_misses(rng: np.random.Generator, share: float) -> bool:
     """Value and cost of the same CMDP's optimum, by episodes beside a model that is wrong, looked at after 256 and
     512 of them.
     """
-    problem = InducedProblem(GameSimulator(GAME, rng=rng), 0, GAME.uniform_policy())
+    problem = behind_a_door(SMALL_CMDP, rng)
     seen = optimism.Measurement(problem, BEST.policy, WRONG, delta=DELTA)
     for _ in range(BATCHES):
         seen.grow()

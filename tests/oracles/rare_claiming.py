@@ -22,7 +22,7 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.crowds.certificate import certify_crowd
 from cmpg.equilibrium.cvar import Box, certify_cvar
 from cmpg.errors import CMPGError, PolicyError
-from cmpg.files.containers import MAX_BITS
+from cmpg.files.containers import fits_in_text
 from cmpg.files.crowds import save_crowd_policy
 from cmpg.files.games import save_game
 from cmpg.games.constraints import bind
@@ -206,7 +206,7 @@ class DeviceCase:
     def by_npz(self) -> Answer:
         """Certify files by the command; rationals are in words."""
         ending = "json" if self.drawn.arithmetic == "rationals" else "npz"
-        if any(Fraction(limit).denominator.bit_length() > MAX_BITS for limit in self.drawn.game["thresholds"]):
+        if not all(fits_in_text(Fraction(limit)) for limit in self.drawn.game["thresholds"]):
             return self.by_exact()  # no file holds it
         with tempfile.TemporaryDirectory() as folder:
             game, device = (str(Path(folder) / f"{name}.{ending}") for name in ("game", "device"))

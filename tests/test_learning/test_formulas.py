@@ -9,6 +9,7 @@ import pytest
 import cmpg
 from cmpg.cmdp.evaluation import action_values
 from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.equilibrium.discounted import prolonged
 from cmpg.errors import BudgetError, CMPGError, GameError, InfeasibleError, SimulatorError
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
@@ -34,7 +35,7 @@ from cmpg.learning.samples import (
     observed_bounds,
 )
 from cmpg.learning.simulator import GameSimulator
-from cmpg.learning.truncation import cut_off, finite_form, prolonged, steps_for, steps_until_rounding
+from cmpg.learning.truncation import cut_off, finite_form, steps_for, steps_until_rounding
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import counting_congestion_game
 

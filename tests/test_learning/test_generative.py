@@ -20,6 +20,7 @@ from cmpg.learning.outcome import BoundedPolicy, CurrentBounds, ResponseStatus
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack
+from cmpg.paper.learning import behind_a_door
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import congestion_game, counter_example
 from cmpg.scenarios.spectrum_sharing import spectrum
@@ -76,16 +77,7 @@ def grid_agent():
 
 def alone(cmdp, seed=0, **options):
     """A CMDP as the problem of the only agent of a game that is behind a door."""
-    game = JointGame(
-        transition=cmdp.transition,
-        rewards=cmdp.reward[None],
-        costs=cmdp.costs,
-        thresholds=cmdp.thresholds,
-        initial=cmdp.initial,
-        horizon=cmdp.horizon,
-    )
-    simulator = GameSimulator(game, rng=np.random.default_rng(seed), **options)
-    return InducedProblem(simulator, 0, game.uniform_policy())
+    return behind_a_door(cmdp, np.random.default_rng(seed), **options)
 
 
 def keeps_its_word(cmdp, response):

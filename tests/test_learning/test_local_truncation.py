@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from cmpg.equilibrium.discounted import discounted_start
+from cmpg.equilibrium.discounted import discounted_start, prolonged
 from cmpg.errors import CMPGError, SimulatorError
 from cmpg.files.games import save_game
 from cmpg.games.local.agent import LocalAgent
@@ -20,7 +20,7 @@ from cmpg.learning.outcome import judge
 from cmpg.learning.safe import Pace
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
-from cmpg.learning.truncation import cut_off_local, finite_form, prolonged, steps_for, steps_until_rounding
+from cmpg.learning.truncation import cut_off_local, finite_form, steps_for, steps_until_rounding
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import grid_world_local
 from command_line import cmpg

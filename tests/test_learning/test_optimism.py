@@ -11,11 +11,9 @@ from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import dual_bound, plan
 from cmpg.errors import InfeasibleError
-from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import bernstein_radius, empirical_cmdp, fixed_bets, mean_ceiling
 from cmpg.learning.optimism import Draws, Measurement, MultiplierGrid, Optimism
-from cmpg.learning.problem import InducedProblem
-from cmpg.learning.simulator import GameSimulator
+from cmpg.paper.learning import behind_a_door
 
 REPEATS, FEWER, DELTA = 10_000, 2_000, 0.1  # `python -m checks bounds` repeats each bound 10,000 times
 
@@ -41,15 +39,7 @@ def random_cmdp(seed, *, states=3, actions=2, horizon=3, concentration=0.5):
 
 
 def alone(cmdp, seed=0, **options):
-    game = JointGame(
-        transition=cmdp.transition,
-        rewards=cmdp.reward[None],
-        costs=cmdp.costs,
-        thresholds=cmdp.thresholds,
-        initial=cmdp.initial,
-        horizon=cmdp.horizon,
-    )
-    return InducedProblem(GameSimulator(game, rng=np.random.default_rng(seed), **options), 0, game.uniform_policy())
+    return behind_a_door(cmdp, np.random.default_rng(seed), **options)
 
 
 def random_constrained_cmdp(seed, *, constraints, states=3, actions=2, horizon=3):

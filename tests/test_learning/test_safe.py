@@ -29,6 +29,7 @@ from cmpg.learning.safe import (
 )
 from cmpg.learning.simulator import GameSimulator
 from cmpg.paper.algorithm_4 import OnlineToBatch
+from cmpg.paper.learning import behind_a_door
 
 FAST = Pace(growth=0.1, first=32)
 
@@ -67,16 +68,7 @@ def cheapest(cmdp):
 
 def behind_the_door(cmdp, *, seed=0, **options):
     """A game of one agent, whose model only the simulator knows."""
-    game = JointGame(
-        transition=cmdp.transition,
-        rewards=cmdp.reward[None],
-        costs=cmdp.costs,
-        thresholds=cmdp.thresholds,
-        initial=cmdp.initial,
-        horizon=cmdp.horizon,
-    )
-    simulator = GameSimulator(game, rng=np.random.default_rng(seed), **options)
-    return InducedProblem(simulator, 0, game.uniform_policy())
+    return behind_a_door(cmdp, np.random.default_rng(seed), **options)
 
 
 def safe_policy(cmdp, *, known=True):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cmpg.equilibrium.discounted import prolonged
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import CMPGError, SimulatorError
 from cmpg.games.joint.game import JointGame
@@ -13,7 +14,7 @@ from cmpg.learning.outcome import judge
 from cmpg.learning.safe import Pace, safe_learner
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
-from cmpg.learning.truncation import cut_off, finite_form, prolonged, steps_for, steps_until_rounding
+from cmpg.learning.truncation import cut_off, finite_form, steps_for, steps_until_rounding
 from cmpg.scenarios import counting_congestion_game, grid_world_local, spectrum
 
 

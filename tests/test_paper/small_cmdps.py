@@ -6,9 +6,7 @@ import numpy as np
 
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import plan
-from cmpg.games.joint.game import JointGame
-from cmpg.learning.problem import InducedProblem
-from cmpg.learning.simulator import GameSimulator
+from cmpg.paper.learning import behind_a_door
 
 
 def random_cmdp(seed, *, states=4, actions=3, horizon=3, share=0.4, constraints=1):
@@ -28,12 +26,4 @@ def random_cmdp(seed, *, states=4, actions=3, horizon=3, share=0.4, constraints=
 
 
 def alone(cmdp, **options):
-    game = JointGame(
-        transition=cmdp.transition,
-        rewards=cmdp.reward[None],
-        costs=cmdp.costs,
-        thresholds=cmdp.thresholds,
-        initial=cmdp.initial,
-        horizon=cmdp.horizon,
-    )
-    return InducedProblem(GameSimulator(game, rng=np.random.default_rng(0), **options), 0, game.uniform_policy())
+    return behind_a_door(cmdp, np.random.default_rng(0), **options)

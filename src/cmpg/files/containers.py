@@ -476,6 +476,11 @@ def _json_lines(value: Any, indent: str) -> str:
     return f"{opening}\n{deeper}{lines}\n{indent}{closing}"
 
 
+def fits_in_text(number: Fraction) -> bool:
+    """Whether Python can write a fraction in digits, and read it again."""
+    return max(number.numerator.bit_length(), number.denominator.bit_length()) <= MAX_BITS
+
+
 def plain(value: Any) -> Any:
     """Return a record in what JSON knows: arrays as lists, "p/q" for a Fraction, null for what is not finite."""
     if isinstance(value, Mapping):
@@ -485,7 +490,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     if isinstance(value, Fraction):
-        if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        if not fits_in_text(value):
             raise FileError(f"a fraction of more than {MAX_BITS:,} bits is not written as text; round it before.")
         return value.numerator if value.denominator == 1 else str(value)
     if isinstance(value, os.PathLike):

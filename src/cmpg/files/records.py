@@ -22,7 +22,7 @@ from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.infeasibility import InfeasibilityProof, prove_infeasible
 from cmpg.equilibrium.result import Attempt, Result, Status, Step
 from cmpg.errors import FileError
-from cmpg.files.containers import AGREEMENT, MAX_BITS, Fields, check_regular, number_table, plain
+from cmpg.files.containers import AGREEMENT, Fields, check_regular, fits_in_text, number_table, plain
 from cmpg.files.fields import choice, mapping, number_list, real_number, text_of, whole_number
 from cmpg.files.policies import plain_multipliers, read_multipliers
 from cmpg.games.game import Game, Objective
@@ -73,9 +73,7 @@ def certificate_record(certificate: Certificate) -> Fields:
 
 def _digits(number: Fraction | None) -> str | None:
     """Return a fraction in digits; None where there is none, or where it is too long for a text."""
-    if number is None or max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
-        return None
-    return str(number)
+    return str(number) if number is not None and fits_in_text(number) else None
 
 
 def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None:

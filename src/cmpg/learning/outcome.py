@@ -18,12 +18,13 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.best_responses import certify_with_best_responses
+from cmpg.equilibrium.discounted import prolonged
 from cmpg.equilibrium.result import Status, Step
 from cmpg.games.game import Game
 from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.samples import Played
-from cmpg.learning.truncation import finite_form, prolonged
+from cmpg.learning.truncation import finite_form
 from cmpg.policy import JointPolicy
 from cmpg.summaries import Summary, fields_line, html, line, text
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cmpg.equilibrium.discounted import prolonged
 from cmpg.equilibrium.result import Step
 from cmpg.errors import UnsupportedError
 from cmpg.games.game import Game
@@ -29,7 +30,7 @@ from cmpg.learning.outcome import Judgement, LearnedResponse, LearnResult, judge
 from cmpg.learning.safe import Pace, SafeExploration
 from cmpg.learning.shared import Round, learn_shared
 from cmpg.learning.simulator import GameSimulator
-from cmpg.learning.truncation import prolonged, steps_until_rounding
+from cmpg.learning.truncation import steps_until_rounding
 from cmpg.policy import JointPolicy
 from cmpg.runs.runner import Jobs, run_tasks
 from cmpg.summaries import fields_line

@@ -27,7 +27,6 @@ from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.local.game import LocalGame
-from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
 REWARD_SHARE = 1 / 8
@@ -132,12 +131,6 @@ def check_cut(game: Game | DiscountedLocalGame, horizon: int | None) -> None:
         raise SimulatorError(f"the game is discounted: its episodes do not end. {advice}")
     if game.horizon is not None and horizon is not None:
         raise SimulatorError(f"the game has {game.horizon} steps; a horizon is given for discounted games only.")
-
-
-def prolonged(policy: JointPolicy, horizon: int) -> JointPolicy:
-    """Return a policy over more steps, in which all agents go on as in its last step."""
-    steps = np.minimum(np.arange(horizon), policy.shapes[0][0] - 1)
-    return JointPolicy(tuple(table[steps] for table in policy))
 
 
 def finite_form(game: Game | DiscountedLocalGame) -> Game:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -117,8 +118,8 @@ def _grid_agent() -> CMDP:
     return replace(cmdp, reward=cmdp.reward / 10)
 
 
-def behind_a_door(cmdp: CMDP, rng: np.random.Generator) -> InducedProblem:
-    """A CMDP as a game of one agent, whose transition can only be sampled."""
+def behind_a_door(cmdp: CMDP, rng: np.random.Generator, **options: Any) -> InducedProblem:
+    """A CMDP as a game of one agent, whose transition can only be sampled; `GameSimulator` has the options."""
     game = JointGame(
         transition=cmdp.transition,
         rewards=cmdp.reward[None],
@@ -127,7 +128,7 @@ def behind_a_door(cmdp: CMDP, rng: np.random.Generator) -> InducedProblem:
         initial=cmdp.initial,
         horizon=cmdp.horizon,
     )
-    return InducedProblem(GameSimulator(game, rng=rng), 0, game.uniform_policy())
+    return InducedProblem(GameSimulator(game, rng=rng, **options), 0, game.uniform_policy())
 
 
 def _drawn(cmdp: CMDP, rng: np.random.Generator) -> float:

@@ -180,15 +180,8 @@ def static_routing_game(
         constraint_names=("excess on protected links",),
         resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
         action_names=tuple(ways[pair] for pair in ends),
-        legend=Legend(
-            agent="platoon",
-            state="origin",
-            resource="link",
-            states=("at its origin",),
-            value=Amount("travel time" if charged is None else "travel time and tolls", "min", -100.0 * unit),
-            load=Amount("traffic", "vehicles", vehicles),
-            places=places_on_map(city),
-            roads=road_map(city, minutes=unit, static=True, tolls=charged),
+        legend=replace(
+            _legend(city, vehicles, unit, charged),
             translation=_translation(city, vehicles, [len(paths[pair]) for pair in counts], tolls, minutes),
             warning=changed_total(city, vehicles),
         ),
@@ -267,15 +260,9 @@ def drawn_crowd(
         constraint_names=("excess on protected links",) if spared else (),
         resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
         action_names=tuple(tuple(_path_text(plain, path) for path in each) for each in paths),
-        legend=Legend(
+        legend=replace(
+            _legend(city, vehicles, unit, charged),
             agent=what,
-            state="origin",
-            resource="link",
-            states=("at its origin",),
-            value=Amount("travel time" if charged is None else "travel time and tolls", "min", -100.0 * unit),
-            load=Amount("traffic", "vehicles", vehicles),
-            places=places_on_map(city),
-            roads=road_map(city, minutes=unit, static=True, tolls=charged),
             translation=(
                 ("read", f"{network_words(plain)}; {city.trips:,.0f} vehicles between its nodes"),
                 (
@@ -288,6 +275,20 @@ def drawn_crowd(
                 ("assumed", f"{unit_words(plain, minutes)}; {UNREAD}"),
             ),
         ),
+    )
+
+
+def _legend(city: RoutingCity, vehicles: float, unit: float, charged: FloatArray | None) -> Legend:
+    """Return what numbers are called where each agent chooses one path, and stands for so many vehicles."""
+    return Legend(
+        agent="platoon",
+        state="origin",
+        resource="link",
+        states=("at its origin",),
+        value=Amount("travel time" if charged is None else "travel time and tolls", "min", -100.0 * unit),
+        load=Amount("traffic", "vehicles", vehicles),
+        places=places_on_map(city),
+        roads=road_map(city, minutes=unit, static=True, tolls=charged),
     )
 
 
