@@ -45,6 +45,26 @@ def test_the_gap_is_rounding_and_the_thresholds_hold(cmdp):
     assert response.costs.tolist() == judged.costs.tolist()
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_thresholds_of_zero_are_kept_at_no_price_by_mixtures(seed):
+    """A plan that spends any of such a threshold must not be mixed in with a weight that is only rounding."""
+    rng = np.random.default_rng(seed)
+    shape = (1, 5, 2)
+    some = CMDP(
+        transition=np.eye(5)[rng.integers(5, size=(*shape, 2))].mean(axis=-2),
+        reward=(rng.random(shape) < 0.3) * 1.0,
+        costs=(rng.random((12, *shape)) < 0.25) * 1.0,
+        thresholds=np.zeros(12),
+        initial=np.eye(5)[0],
+        horizon=3,
+    )
+    cheap, free = (plan(some, np.full(12, each), reward_weight=1.0 - each).costs for each in (1.0, 0.0))
+    cmdp = replace(some, thresholds=cheap + np.abs(free - cheap) / 2)
+    response = Exact()(cmdp)
+    assert response.gap <= 1e-9
+    assert (response.costs <= cmdp.thresholds + cost_margins(cmdp)).all()
+
+
 @settings(deadline=None, max_examples=30)
 @given(cmdp=cmdps(discounted=False, slack=("loose",), max_states=5, max_horizon=4, constraints=(1, 3), scales=SCALES))
 def test_thresholds_with_slack_are_met_in_exact_arithmetic(cmdp):

@@ -198,7 +198,8 @@ class MasterProgram(Generic[ColumnT]):
         if found is None:  # HiGHS starts from nothing
             corner = _by_highs(self._program(scale, settings))
             found = corner.values[: len(self.plans)], corner.duals
-        weights = np.maximum(found[0], 0.0)  # a basic variable may be −1e-17
+        # A basic variable of zero may be ±1e-16. A plan of such a weight would break a threshold of zero.
+        weights = np.where(found[0] > NO_STEP, found[0], 0.0)
         total = weights.sum()
         if not 0 < total < np.inf:
             raise SolverError("costs and thresholds differ by more powers of ten than floats can weigh. Rescale them.")
