@@ -80,6 +80,7 @@ class MasterProgram(Generic[ColumnT]):
         self._value = -np.inf  # of that mixture, if it was solved for the value
         self._room = np.empty((FIRST_ROOM, 1 + len(thresholds)))  # the value of each plan, and what it spends too much
         self._largest, self._ends = np.zeros(1 + len(thresholds)), (np.inf, -np.inf)
+        self._scaling: tuple[FloatArray, FloatArray] | None = None  # until a plan is larger than all others
         self._basis: IntArray | None = None  # slacks are numbered from the end: t is −1 − k, s_j is j − k
         for each in plans:
             self.add(each)
@@ -93,8 +94,11 @@ class MasterProgram(Generic[ColumnT]):
         row = self._room[len(self.plans)]
         row[0], row[1:] = new.value, new.costs - self.thresholds
         self.plans.append(new)
-        self._ends = min(self._ends[0], new.value), max(self._ends[1], new.value)
-        np.maximum(self._largest, np.abs(row), out=self._largest)
+        sizes = np.abs(row)
+        if not self._ends[0] <= new.value <= self._ends[1] or (sizes > self._largest).any():
+            self._ends = min(self._ends[0], new.value), max(self._ends[1], new.value)
+            self._largest = np.maximum(self._largest, sizes)
+            self._scaling = None
         return True
 
     @property
@@ -170,7 +174,7 @@ class MasterProgram(Generic[ColumnT]):
         """Change the thresholds; the next solution starts afresh."""
         self._room[: len(self.plans), 1:] = np.array([each.costs for each in self.plans]) - thresholds
         self.thresholds = thresholds
-        self._basis = None
+        self._basis = self._scaling = None
         self._largest = np.abs(self._room[: len(self.plans)]).max(axis=0)
 
     @property
@@ -181,13 +185,10 @@ class MasterProgram(Generic[ColumnT]):
     def _solve(self, *, slack_counts: bool) -> tuple[FloatArray, FloatArray]:
         """Maximise the value, or t; keep the weights, and return the duals and what each row was divided by."""
         start = self._start() if slack_counts else self._basis
-        unit = min(float((self._largest_excess / self.units).max()), 1 / LEAST_UNIT)
-        unit = unit if unit > LEAST_UNIT else 1.0
-        # Rows of almost no excess are not blown up: the common slack would have a huge coefficient there.
-        scale = np.maximum(np.maximum(self._largest_excess, 1e-4 * unit * self.units), LEAST_UNIT)
-        # Σ w = 1, so a constant changes nothing; without it, a simplex multiplier is of the order of the differences.
-        centre = self._ends[0] / 2 + self._ends[1] / 2
-        settings = np.array([unit, centre, self._spread, slack_counts])
+        if self._scaling is None:
+            self._scaling = self._scaled()
+        scale, settings = self._scaling
+        settings[3] = slack_counts
         self._basis = None
         found = None
         if start is not None:
@@ -205,6 +206,16 @@ class MasterProgram(Generic[ColumnT]):
             raise SolverError("costs and thresholds differ by more powers of ten than floats can weigh. Rescale them.")
         self._weights = weights / total
         return found[1], scale
+
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
+        """Return what each row is divided by, and the settings of a program: unit, centre, spread, slack counts."""
+        unit = min(float((self._largest_excess / self.units).max()), 1 / LEAST_UNIT)
+        unit = unit if unit > LEAST_UNIT else 1.0
+        # Rows of almost no excess are not blown up: the common slack would have a huge coefficient there.
+        scale = np.maximum(np.maximum(self._largest_excess, 1e-4 * unit * self.units), LEAST_UNIT)
+        # Σ w = 1, so a constant changes nothing; without it, a simplex multiplier is of the order of the differences.
+        centre = self._ends[0] / 2 + self._ends[1] / 2
+        return scale, np.array([unit, centre, self._spread, 0.0])
 
     def _from_corner(self, start: IntArray, scale: FloatArray, settings: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Go on from a vertex; return the weights and the duals."""

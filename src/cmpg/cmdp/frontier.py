@@ -366,11 +366,14 @@ def _common_slope(safe: Slack[VertexT, MixtureT], free: VertexT, thresholds: Flo
     """Guess multipliers from what is gained on the way from the safe mixture to the plan that is best without any.
 
     All that this plan spends too much is charged alike; the master would charge the one constraint that it meets first.
+    The frontier is flat at that plan and steep at the safe one: its slope is taken to be that of a quarter of an
+    ellipse, where it is t/√(1 − t²) times the slope of the chord after a share t of the way back.
     """
     over = np.maximum(free.costs - thresholds, 0.0)
     value = float(safe.weights @ np.array([each.value for each in safe.plans]))
     charged = float(over @ np.maximum(free.costs - safe.costs, 0.0))
-    slope = max((free.value - value) / charged, 0.0) if charged > 0 else 0.0
+    share = float(over @ over) / charged if charged > 0 else 0.0
+    slope = max((free.value - value) / charged, 0.0) * share / sqrt(1 - share * share) if 0 < share < 1 else 0.0
     return slope * over if np.isfinite(slope * over).all() else np.zeros(len(over))
 
 
@@ -381,15 +384,15 @@ def _best_multipliers(
 
     The master's multipliers jump about while it knows few columns. So plans are made on the way to them, some share of
     it from those of the least dual bound so far (Wentges' smoothing). That share grows where the dual function rises
-    ahead, and falls where it does not. A plan that does not help is followed by one at the master's own multipliers.
+    ahead, and falls where it does not. A plan that does not help is followed by one at the master's own multipliers,
+    and so are all plans after it: the optimum is among vertices that are known.
     """
     centre, least, share, plans = known.multipliers, known.bound, SMOOTHING, 0
     while plans < MAX_PLANS:
         multipliers = master.maximise_value()
         if master.reaches(least, multipliers):
             break
-        # Where few vertices matter, a handful of plans finds them, and smoothing would only delay that.
-        for smoothed in (True, False) if plans >= len(multipliers) else (False,):
+        for smoothed in (True, False) if share > 0 else (False,):
             tried = share * centre + (1 - share) * multipliers if smoothed else multipliers
             column = program.plan(tried)
             plans += 1
@@ -406,7 +409,7 @@ def _best_multipliers(
                 break
             if master.reaches(least, multipliers) or not smoothed:
                 return _Dual(centre, least), plans
-            share *= 0.7
+            share = 0.0
     return _Dual(centre, least), plans
 
 
@@ -465,19 +468,22 @@ def widest_slack(
     # The margins are what rounding does to a whole policy; the bound may be missed by less than that.
     tolerance = float((program.margins / scale).max()) / 4
     multipliers = 1.0 / scale / len(scale)  # λ·units = 1, as the master's are
-    first = program.plan(multipliers, reward_weight=0.0)
-    master = MasterProgram((first,), thresholds, units=scale, margins=program.margins)
+    column = program.plan(multipliers, reward_weight=0.0)
+    master = MasterProgram((column,), thresholds, units=scale, margins=program.margins)
     made = 1
     while made < MAX_PLANS:
         check_time()
-        multipliers, slack = master.maximise_slack()
+        ahead, slack = master.maximise_slack()
+        if slack > enough:
+            break
+        multipliers = ahead
         column = program.plan(multipliers, reward_weight=0.0)
         made += 1
-        least = float(multipliers @ column.costs)
-        if not np.isfinite(slack - least):
-            break  # costs beyond all floats cannot be weighed
-        if slack > enough or multipliers @ thresholds - least <= slack + tolerance or not master.add(column):
+        left = float(multipliers @ thresholds - multipliers @ column.costs)  # what nothing has more of
+        # Costs beyond all floats cannot be weighed.
+        if not np.isfinite(left) or left <= slack + tolerance or not master.add(column):
             break
     mixture = program.mix(master.plans, weights=master.weights, unvisited=column.policy(program.num_actions))
     achieved = float((thresholds - mixture.costs).min())
+    least = float(multipliers @ column.costs)
     return Slack(mixture, achieved, multipliers, least, tuple(master.plans), master.weights, made)
