@@ -46,6 +46,8 @@ def test_agents_become_known_when_they_can_use_something_and_are_forgotten_when_
         for name in plan.result.game.agent_names:
             assert world.first_steps[game.agent_names.index(name)] <= at
         assert plan.budget.reserve[0] == pytest.approx(0.25 * (1 - at / 24))
+        still = [name for name in plan.seen if name in plan.result.game.agent_names]
+        assert still == sorted(still, key=game.agent_names.index), "in the order of the agents, on every run"
     assert max(plan.result.game.num_agents for plan in met.values()) < game.num_agents
 
 

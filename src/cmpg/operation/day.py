@@ -339,7 +339,7 @@ class _Play:
     def _made(self, game: LocalGame, active: list[int], step: int, share: float) -> Replan:
         """Plan for those who still have something to decide or to use."""
         names = [_names(game)[i] for i in active]
-        seen = {name: self.states[name] for name in {*names, *self._planned}}
+        seen = {name: self.states[name] for name in dict.fromkeys([*names, *self._planned])}
         if not self.plans:
             day = among(game, active).with_thresholds(self.alpha)
             return first_plan(day, at=step, states=seen, reserve=share * self.alpha, epsilon=self.epsilon)
