@@ -18,11 +18,12 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import BoolArray, FloatArray, frozen
+from cmpg.arrays import BoolArray, FloatArray, at_step, frozen
 from cmpg.equilibrium.result import Result
 from cmpg.equilibrium.solve import solve
 from cmpg.errors import GameError, InfeasibleError
 from cmpg.games.local.game import LocalAgent, LocalGame
+from cmpg.games.play import entries
 from cmpg.games.rest import among
 from cmpg.operation.plans import Replan, first_plan, replan
 from cmpg.summaries import fields_line
@@ -146,7 +147,7 @@ class Closure:
     def _agent(self, game: LocalGame, agent: LocalAgent, index: int) -> LocalAgent:
         pairs = np.arange(agent.num_states * agent.num_actions)  # of a state and an action
         every = range(game.horizon)
-        moves, uses = ([each[h if len(each) > 1 else 0] for h in every] for each in (agent.transition, agent.uses))
+        moves, uses = ([at_step(each, h) for h in every] for each in (agent.transition, agent.uses))
         rewards = np.array(np.broadcast_to(agent.reward, (len(every), *agent.reward.shape[1:])))
         costs = agent.costs
         if costs is not None:
@@ -380,19 +381,18 @@ class _Play:
         for name, agent in zip(names, game.agents, strict=True):
             state, luck = self.states[name], self._draws[name]
             action = _drawn(tables[name][state], luck[1 + 2 * step]) if name in tables else 0
-            uses = _row(agent.uses, step, state * agent.num_actions + action)[0]
+            uses = entries(at_step(agent.uses, step), state * agent.num_actions + action)[0]
             loads[uses] += 1
             used.append(uses)
-            self.values[name] += float(agent.reward[step if len(agent.reward) > 1 else 0, state, action])
+            self.values[name] += float(at_step(agent.reward, step)[state, action])
             if agent.costs is not None:
-                self.costs = self.costs + agent.costs[:, step if agent.costs.shape[1] > 1 else 0, state, action]
-            columns, probabilities = _row(agent.transition, step, state * agent.num_actions + action)
+                self.costs = self.costs + [at_step(each, step)[state, action] for each in agent.costs]
+            columns, probabilities = entries(at_step(agent.transition, step), state * agent.num_actions + action)
             self.uncertain |= len(columns) > 1
             self.states[name] = int(columns[_drawn(probabilities, luck[2 + 2 * step])])
-        delay, cost = (_at(table, step, axis) for table, axis in ((game.delay, 0), (game.load_costs, 1)))
         for name, uses in zip(names, used, strict=True):
-            self.values[name] -= float(delay[uses, loads[uses]].sum())
-        self.costs = self.costs + cost[:, np.arange(len(loads)), loads].sum(axis=1)
+            self.values[name] -= float(at_step(game.delay, step)[uses, loads[uses]].sum())
+        self.costs = self.costs + [at_step(each, step)[np.arange(len(loads)), loads].sum() for each in game.load_costs]
 
 
 def clairvoyant(game: LocalGame, luck: Luck) -> LocalGame:
@@ -411,10 +411,7 @@ def clairvoyant(game: LocalGame, luck: Luck) -> LocalGame:
     agents = []
     for name, agent in zip(_names(game), game.agents, strict=True):
         draws = luck(name, game.horizon)
-        steps = tuple(
-            _certain(agent.transition[step if len(agent.transition) > 1 else 0], draws[2 + 2 * step])
-            for step in range(game.horizon)
-        )
+        steps = tuple(_certain(at_step(agent.transition, h), draws[2 + 2 * h]) for h in range(game.horizon))
         first = np.zeros(agent.num_states)
         first[_drawn(agent.initial, draws[0])] = 1.0
         agents.append(replace(agent, transition=steps, initial=frozen(first)))
@@ -509,11 +506,11 @@ def _lively(agent: LocalAgent, horizon: int) -> BoolArray:
     found = np.zeros((horizon + 1, agent.num_states), dtype=bool)
     tables = [agent.reward, *([] if agent.costs is None else agent.costs)]
     for step in reversed(range(horizon)):
-        uses, moves = (each[step if len(each) > 1 else 0] for each in (agent.uses, agent.transition))
+        uses, moves = at_step(agent.uses, step), at_step(agent.transition, step)
         pairs = (np.diff(uses.indptr) > 0) | (moves @ found[step + 1].astype(np.float64) > 0)
         found[step] = pairs.reshape(agent.num_states, -1).any(axis=1)
         for table in tables:
-            row = table[step if len(table) > 1 else 0]
+            row = at_step(table, step)
             found[step] |= (row != row[:, :1]).any(axis=1)
     return found
 
@@ -530,16 +527,6 @@ def _certain(matrix: sp.csr_array, luck: float) -> sp.csr_array:
 
 def _names(game: LocalGame) -> tuple[str, ...]:
     return game.names.all_agents(game.num_agents)
-
-
-def _at(table: FloatArray, step: int, axis: int) -> FloatArray:
-    return np.asarray(np.take(table, step if table.shape[axis] > 1 else 0, axis=axis))
-
-
-def _row(matrices: Sequence[sp.csr_array], step: int, row: int) -> tuple[FloatArray, FloatArray]:
-    matrix = matrices[step if len(matrices) > 1 else 0]
-    start, end = matrix.indptr[row], matrix.indptr[row + 1]
-    return matrix.indices[start:end], matrix.data[start:end]
 
 
 def _drawn(law: FloatArray, luck: float) -> int:

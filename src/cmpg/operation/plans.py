@@ -26,7 +26,7 @@ cover a day on which plans are made again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -217,60 +217,60 @@ def replan(
     (True, 12, True)
     """
     force = _in_force(plan, reserve)
-    old = force.game
+    old, policy, budget = force.result.game, force.result.policy.floats(), force.budget
+    assert old is not None
     horizon = old.horizon
     given: Any = at  # a caller without types may pass a time of the day
-    if horizon is None or not isinstance(given, (int, np.integer)) or not 0 <= at - force.begin < horizon:
-        last = "unknown" if horizon is None else force.begin + horizon - 1
-        raise CMPGError(f"at is {at!r}; a step of the day from {force.begin} to {last} is required.")
-    steps = int(at) - force.begin
-    laws = list(laws_at(old, force.policy, steps))
+    if horizon is None or not isinstance(given, (int, np.integer)) or not 0 <= at - force.at < horizon:
+        last = "unknown" if horizon is None else force.at + horizon - 1
+        raise CMPGError(f"at is {at!r}; a step of the day from {force.at} to {last} is required.")
+    steps = int(at) - force.at
     seen = _seen(old, states, allow=_names(game) if game is not None else ())
-    impossible = []
-    for index, state in seen.known.items():
-        point = _point(laws[index], state, seen.name(index))
-        impossible += [seen.name(index)] if laws[index][state] == 0 else []
-        laws[index] = point
-    tail, followed = rest_of(old, steps, laws), rest_of_policy(force.policy, steps)
+    laws, impossible = _with_seen(laws_at(old, policy, steps), seen)
+    tail, followed = rest_of(old, steps, laws), rest_of_policy(policy, steps)
     standing = tail.at(followed)
+    # What is proved to be left: costs are known up to a rounding.
+    limits, costs = np.asarray(old.thresholds, dtype=np.float64), np.asarray(force.result.costs, dtype=np.float64)
+    off = _hidden(old.at(policy))
+    unspent = np.maximum(limits - costs - off - LAST_BITS * (np.abs(limits) + np.abs(costs)), 0.0)
     # Twice what rounding can hide: in the promise itself, and in the check that the rest of the plan meets it.
     rounding = _hidden(standing)
     hidden = 2 * rounding
     promised = np.asarray(standing.costs, dtype=np.float64)
     released = _amounts("release", release, len(promised))
-    if np.any(released > force.reserve):
-        raise CMPGError(f"release is {released.tolist()}; {force.reserve.tolist()} is left of the reserve.")
-    allowed = np.nextafter(promised + hidden + force.unspent + released, np.inf)
-    new, start = _as_it_is_now(tail, followed, force, game=game, left=left, at=int(at), seen=seen)
-    found = _solved(
-        new, start, allowed, epsilon=force.epsilon if epsilon is None else epsilon, time_limit=time_limit, rng=rng
+    if np.any(released > budget.reserve):
+        raise CMPGError(f"release is {released.tolist()}; {budget.reserve.tolist()} is left of the reserve.")
+    allowed = np.nextafter(promised + hidden + unspent + released, np.inf)
+    new, start = _as_it_is_now(tail, followed, force.result.multipliers, game=game, left=left, at=int(at), seen=seen)
+    found = solve(
+        new.with_thresholds(allowed),
+        epsilon=force.result.epsilon if epsilon is None else epsilon,
+        start=start,
+        improve=None,  # joint moves by pairs are worth their time once a day, and not at every event
+        time_limit=time_limit,
+        rng=rng,
     )
+    kept = frozen(budget.reserve - released)
     if found.incumbent is None:
         raise InfeasibleError(
             f"there is no plan for the rest of the day within {allowed.tolist()}: {found.message} The plan in force "
-            f"stays. {(force.reserve - released).tolist()} is left of the reserve: release some of it, or let "
-            "newcomers wait."
+            f"stays. {kept.tolist()} is left of the reserve: release some of it, or let newcomers wait."
         )
-    budget = DayBudget(
-        thresholds=force.thresholds,
+    later = DayBudget(
+        thresholds=budget.thresholds,
         spent=np.full(len(promised), np.nan) if spent is None else _amounts("spent", spent, len(promised), low=-np.inf),
         promised=promised,
         allowed=frozen(allowed),
         planned=found.costs,
-        reserve=frozen(force.reserve - released),
+        reserve=kept,
         # The promise may be too high by its rounding, that of the laws of unseen states (part of evaluating the whole
         # plan in force) and that of the sum; and the new plan may exceed its thresholds by what is not proved.
         tolerance=frozen(
-            force.tolerance
-            + hidden
-            + rounding
-            + force.rounding
-            + LAST_BITS * np.abs(allowed)
-            + found.certificate.excess
+            budget.tolerance + hidden + rounding + off + LAST_BITS * np.abs(allowed) + found.certificate.excess
         ),
     )
-    changes = _changes(tail, standing.values, new, found.values)
-    return Replan(found, int(at), budget, changes, tuple(map(seen.name, seen.known)), tuple(impossible))
+    changes = _changes(_by_name(tail, standing.values), _by_name(new, found.values))
+    return Replan(found, int(at), later, changes, seen.who, impossible)
 
 
 def first_plan(
@@ -304,76 +304,39 @@ def first_plan(
     >>> first_plan(charging(), at=6, reserve=0.2, epsilon=1e-3).budget.allowed
     array([0.3])
     """
-    laws = list(laws_at(game, JointPolicy.uniform(game.policy_shapes), 0))
     seen = _seen(game, states, allow=())
-    for index, state in seen.known.items():
-        laws[index] = _point(laws[index], state, seen.name(index))
+    laws, _ = _with_seen(laws_at(game, JointPolicy.uniform(game.policy_shapes), 0), seen)
     alpha = np.asarray(game.thresholds, dtype=np.float64)
     kept = _amounts("reserve", reserve, len(alpha))
     rest = rest_of(game, at, laws).with_thresholds(alpha - kept)
     found = solve(rest, epsilon=epsilon, improve=None, time_limit=time_limit, rng=rng)
     if found.incumbent is None:
         raise InfeasibleError(f"there is no plan for the day within {(alpha - kept).tolist()}: {found.message}")
-    none = frozen(np.zeros(len(alpha)))
-    over = frozen(np.array(found.certificate.excess, dtype=np.float64))
-    budget = DayBudget(alpha, none, none, rest.thresholds, found.costs, kept, over)
-    changes = tuple(
-        AgentChange(name, np.nan, float(value)) for name, value in zip(_names(rest), found.values, strict=True)
-    )
-    return Replan(found, at, budget, changes, tuple(map(seen.name, seen.known)))
+    changes = _changes({}, _by_name(rest, found.values))
+    return Replan(found, at, _first_budget(found, alpha, kept), changes, seen.who)
 
 
-# --- The plan in force ------------------------------------------------------------------------------------------------
+def _first_budget(found: Result, alpha: FloatArray, reserve: FloatArray) -> DayBudget:
+    """Return the budget of a day of which nothing is spent, or promised to be."""
+    assert found.game is not None
+    none, over = frozen(np.zeros(len(alpha))), frozen(np.array(found.certificate.excess, dtype=np.float64))
+    return DayBudget(alpha, none, none, found.game.thresholds, found.costs, reserve, over)
 
 
-@dataclass(frozen=True, eq=False)
-class _Force:
-    """What has to be known of the plan in force."""
-
-    game: Game  # in floats
-    policy: JointPolicy
-    multipliers: FloatArray
-    begin: int  # the step of the day at which it begins
-    thresholds: FloatArray  # of the day
-    unspent: FloatArray
-    rounding: FloatArray  # how far its costs can be from the true ones
-    reserve: FloatArray
-    tolerance: FloatArray
-    epsilon: float
-
-
-def _in_force(plan: Result | Replan, reserve: Any) -> _Force:
+def _in_force(plan: Result | Replan, reserve: Any) -> Replan:
+    """Return the plan in force; a result of `solve` is the first plan of a day that begins with its game."""
     result = plan.result if isinstance(plan, Replan) else plan
     if result.game is None:
         raise CMPGError("the plan does not know its game; `solve` and `load_run` return results that do.")
-    game, certificate = result.game, result.certificate
-    if certificate.feasibility is Feasibility.VIOLATED:
+    if result.certificate.feasibility is Feasibility.VIOLATED:
         raise InfeasibleError("the plan in force breaks its own thresholds; there is nothing that it promises to keep.")
-    limits = np.asarray(game.thresholds, dtype=np.float64)
-    # What is proved to be left: costs are known up to a rounding.
-    rounding = _hidden(game.at(result.policy.floats()))
-    costs = np.asarray(result.costs, dtype=np.float64)
-    unspent = np.maximum(limits - costs - rounding - LAST_BITS * (np.abs(limits) + np.abs(costs)), 0.0)
-    if isinstance(plan, Replan):
-        if reserve is not None:
-            raise CMPGError("the reserve was fixed with the first plan of the day; leave it out here.")
-        known = plan.budget
-        begin, alpha, kept, tolerance = plan.at, known.thresholds, known.reserve, known.tolerance
-    else:
-        kept = np.zeros(len(limits)) if reserve is None else _amounts("reserve", reserve, len(limits))
-        begin, alpha, tolerance = 0, limits + kept, np.asarray(certificate.excess, dtype=np.float64)
-    return _Force(
-        game,
-        result.policy.floats(),
-        result.multipliers,
-        begin,
-        alpha,
-        unspent,
-        rounding,
-        kept,
-        tolerance,
-        result.epsilon,
-    )
+    if not isinstance(plan, Replan):
+        limits = np.asarray(result.game.thresholds, dtype=np.float64)
+        kept = _amounts("reserve", 0.0 if reserve is None else reserve, len(limits))
+        return Replan(result, 0, _first_budget(result, limits + kept, kept), (), ())
+    if reserve is not None:
+        raise CMPGError("the reserve was fixed with the first plan of the day; leave it out here.")
+    return plan
 
 
 def _hidden(position: Position) -> FloatArray:
@@ -403,8 +366,10 @@ class _Seen:
     newcomers: dict[str, int]
     names: tuple[str, ...]
 
-    def name(self, index: int) -> str:
-        return self.names[index]
+    @property
+    def who(self) -> tuple[str, ...]:
+        """The agents whose states were seen."""
+        return tuple(self.names[index] for index in self.known)
 
 
 def _names(game: Game) -> tuple[str, ...]:
@@ -437,6 +402,15 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f", … ({len(names)})" if len(names) > 3 else "")
 
 
+def _with_seen(laws: Sequence[FloatArray], seen: _Seen) -> tuple[list[FloatArray], tuple[str, ...]]:
+    """Return the laws with a point where a state was seen, and the agents that cannot be where they were seen."""
+    found, impossible = list(laws), []
+    for index, state in seen.known.items():
+        found[index] = _point(laws[index], state, seen.names[index])
+        impossible += [seen.names[index]] if laws[index][state] == 0 else []
+    return found, tuple(impossible)
+
+
 def _point(law: FloatArray, state: int, name: str) -> FloatArray:
     if not 0 <= state < len(law):
         raise CMPGError(f"{name} was seen in state {state}; it has the states 0 to {len(law) - 1}.")
@@ -449,7 +423,14 @@ def _point(law: FloatArray, state: int, name: str) -> FloatArray:
 
 
 def _as_it_is_now(
-    tail: Game, followed: JointPolicy, force: _Force, *, game: Game | None, left: Collection[Any], at: int, seen: _Seen
+    tail: Game,
+    followed: JointPolicy,
+    multipliers: FloatArray,
+    *,
+    game: Game | None,
+    left: Collection[Any],
+    at: int,
+    seen: _Seen,
 ) -> tuple[Game, WarmStart]:
     """Return the game of the rest, and a start near the plan in force; tables of newcomers take the first action."""
     if left:
@@ -462,18 +443,16 @@ def _as_it_is_now(
             lost = {_names(tail)[i] for i in gone}
             game = among(game, [i for i, name in enumerate(_names(game)) if name not in lost])
         tail = among(tail, kept)
-        followed = JointPolicy(tuple(followed[i] for i in kept))
-        force = replace(force, multipliers=force.multipliers[kept])
+        followed, multipliers = JointPolicy(tuple(followed[i] for i in kept)), multipliers[kept]
     if game is None:
-        return tail, WarmStart(followed, force.multipliers)
+        return tail, WarmStart(followed, multipliers)
     new = _rest_as_known(tail, game, at, seen)
     rows = {name: i for i, name in enumerate(_names(tail))}
-    tables, prices = [], np.zeros((new.num_agents, len(new.thresholds)))
-    shared = np.median(force.multipliers, axis=0)
-    for i, (name, shape) in enumerate(zip(_names(new), new.policy_shapes, strict=True)):
-        same = name in rows and followed[rows[name]].shape == shape
-        tables.append(followed[rows[name]] if same else _first_action(shape))
-        prices[i] = force.multipliers[rows[name]] if same else shared
+    tables = list(JointPolicy.reference(new.policy_shapes))
+    prices = np.tile(np.median(multipliers, axis=0), (new.num_agents, 1))
+    for i, name in enumerate(_names(new)):
+        if name in rows and followed[rows[name]].shape == tables[i].shape:
+            tables[i], prices[i] = followed[rows[name]], multipliers[rows[name]]
     return new, WarmStart(JointPolicy(tuple(tables)), prices)
 
 
@@ -506,33 +485,10 @@ def _rest_as_known(tail: Game, game: Game, at: int, seen: _Seen) -> Game:
     return rest_of(game, at, initials)
 
 
-def _first_action(shape: tuple[int, int, int]) -> FloatArray:
-    table = np.zeros(shape)
-    table[..., 0] = 1.0
-    return table
+def _by_name(game: Game, values: FloatArray) -> dict[str, float]:
+    return dict(zip(_names(game), map(float, values), strict=True))
 
 
-def _solved(
-    game: Game,
-    start: WarmStart,
-    allowed: FloatArray,
-    *,
-    epsilon: float,
-    time_limit: float,
-    rng: np.random.Generator | int | None,
-) -> Result:
-    # Joint moves by pairs are worth their time once a day, and not at every event.
-    return solve(
-        game.with_thresholds(allowed),
-        epsilon=epsilon,
-        start=start,
-        improve=None,
-        time_limit=time_limit,
-        rng=rng,
-    )
-
-
-def _changes(old: Game, before: FloatArray, new: Game, after: FloatArray) -> tuple[AgentChange, ...]:
-    had, has = dict(zip(_names(old), before, strict=True)), dict(zip(_names(new), after, strict=True))
-    order = [*has, *(name for name in had if name not in has)]
-    return tuple(AgentChange(name, float(had.get(name, np.nan)), float(has.get(name, np.nan))) for name in order)
+def _changes(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[AgentChange, ...]:
+    order = [*after, *(name for name in before if name not in after)]
+    return tuple(AgentChange(name, before.get(name, np.nan), after.get(name, np.nan)) for name in order)
