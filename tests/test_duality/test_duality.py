@@ -13,13 +13,13 @@ from cmpg.cmdp.exact import Exact
 from cmpg.duality.analysis import StrongDuality, analyse_duality
 from cmpg.duality.dual_function import (
     dual_function,
-    dual_maximisers,
     dual_value,
     lagrangian,
     penalised_game,
     primal_value,
 )
-from cmpg.duality.maximisers import certify_with_best_responses
+from cmpg.duality.maximisers import dual_maximisers
+from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.equilibrium.certificate import certify
 from cmpg.errors import GameError, InfeasibleError
 from cmpg.games.joint.game import JointGame

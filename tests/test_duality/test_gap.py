@@ -1,6 +1,7 @@
 """The duality gap with certified ends, for every form of game with a potential."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +32,12 @@ def test_the_gap_of_the_counter_example_is_known_to_six_digits():
     assert gap.least == pytest.approx(2**0.5 - 1, abs=2e-6)
     assert gap.greatest == pytest.approx(2**0.5 - 1, abs=2e-6)
     assert gap.rota == pytest.approx(gap.correlated) == pytest.approx(3.5)
+
+
+def test_the_sentence_about_a_gap_claims_no_more_than_its_ends():
+    gap = replace(duality_gap(counter_example(), restarts=1), primal_lower=1.0, primal_upper=1.0)
+    ends = replace(gap, rota=1.6666666, correlated=None, dual_upper=1.6666663)
+    assert str(ends).splitlines()[0].endswith("between 0.666666 and 0.666667")
 
 
 def test_strong_duality_of_the_grid_world_leaves_no_gap():

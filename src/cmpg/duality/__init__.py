@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from cmpg.duality.analysis import analyse_duality as analyse_duality
     from cmpg.duality.dual_function import DualValue as DualValue
     from cmpg.duality.dual_function import dual_function as dual_function
-    from cmpg.duality.dual_function import dual_maximisers as dual_maximisers
     from cmpg.duality.dual_function import dual_value as dual_value
     from cmpg.duality.dual_function import lagrangian as lagrangian
     from cmpg.duality.dual_function import penalised_game as penalised_game
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from cmpg.duality.gap import duality_gap as duality_gap
     from cmpg.duality.gap import penalised_local_game as penalised_local_game
     from cmpg.duality.maximisers import DualMaximisers as DualMaximisers
+    from cmpg.duality.maximisers import dual_maximisers as dual_maximisers
     from cmpg.equilibrium.branch_and_bound import PrimalBound as PrimalBound
     from cmpg.equilibrium.branch_and_bound import best_product_policy as best_product_policy
 

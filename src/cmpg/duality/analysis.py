@@ -7,9 +7,9 @@ from enum import Enum
 
 import numpy as np
 
-from cmpg.duality.dual_function import DualValue, dual_maximisers, dual_value, primal_value
+from cmpg.duality.dual_function import DualValue, dual_value, primal_value
 from cmpg.duality.gap import duality_gap
-from cmpg.duality.maximisers import DualMaximisers
+from cmpg.duality.maximisers import DualMaximisers, dual_maximisers
 from cmpg.equilibrium.branch_and_bound import PrimalBound
 from cmpg.errors import explains_keywords
 from cmpg.games.game import Game, Names

@@ -27,7 +27,6 @@ from cmpg.arrays import FloatArray, check_shape, first_index, numbers, place, to
 from cmpg.cmdp.exact import Exact
 from cmpg.cmdp.planning import dual_bound
 from cmpg.cmdp.response import BestResponse
-from cmpg.duality.maximisers import DualMaximisers, maximisers_of
 from cmpg.equilibrium.branch_and_bound import (
     PrimalBound,
     after_best_responses,
@@ -69,7 +68,7 @@ def lagrangian(game: Game, policy: JointPolicy, multipliers: Any) -> float:
     >>> lagrangian(game, JointPolicy.uniform(game.policy_shapes), [1.0])
     3.0
     """
-    checked = _checked_multipliers(game, multipliers)
+    checked = checked_multipliers(game, multipliers)
     position = game.at(policy)
     joint = joint_or_none(game)
     common = joint is not None and has_common_reward(joint)
@@ -88,10 +87,12 @@ def penalised_game(game: JointGame, multipliers: Any) -> JointGame:
     >>> priced.thresholds, priced.at(game.uniform_policy()).values
     (array([], dtype=float64), array([2.25, 2.25]))
     """
-    game = _with_planner(game)
-    checked = _checked_multipliers(game, multipliers)
-    checked = to_floats(checked)
-    penalty = np.tensordot(checked, game.costs, axes=1) if game.num_constraints else 0.0
+    game = with_planner(game)
+    penalty = (
+        np.tensordot(to_floats(checked_multipliers(game, multipliers)), game.costs, axes=1)
+        if game.num_constraints
+        else 0.0
+    )
     return game.with_rewards(game.rewards - penalty).without_constraints()
 
 
@@ -115,7 +116,7 @@ def dual_function(game: JointGame, multipliers: Any) -> FloatArray:
     >>> dual_function(counter_example(), [0.0, 1.0, 2.0])
     array([4. , 3.5, 4. ])
     """
-    game = _with_planner(game)
+    game = with_planner(game)
     grid = numbers("multipliers", multipliers)
     if grid.ndim == 1 and game.num_constraints == 1:
         grid = grid[:, None]
@@ -163,7 +164,7 @@ def dual_value(game: JointGame) -> DualValue:
     >>> round(answer.value, 9), answer.multipliers
     (3.5, array([1.]))
     """
-    return _value_of(Exact()(joint_planner(_with_planner(game))))
+    return _value_of(Exact()(joint_planner(with_planner(game))))
 
 
 def _value_of(planned: BestResponse) -> DualValue:
@@ -204,60 +205,30 @@ def primal_value(
     >>> round(primal_value(counter_example()).lower, 4), round(dual_value(counter_example()).upper, 4)
     (3.0858, 3.5)
     """
-    game = _with_planner(game)
+    game = with_planner(game)
     common = with_common_reward(game)
     planned = Exact()(joint_planner(common))
     dual = _value_of(planned)
     start = common.at(marginals(common, planned.policy))
-    if common.num_agents == 1 and not is_surely_feasible(common, start.policy):  # up to rounding is not feasible
-        return PrimalBound(-np.inf, dual.upper, None, nodes=0)
-    if common.num_agents == 1:
-        return PrimalBound(least_value(common, start.policy), dual.upper, start.policy, nodes=0)
-    if is_searchable(common):
+    if common.num_agents > 1 and is_searchable(common):
         found = best_product_policy(common, tolerance=tolerance, max_nodes=max_nodes)
         return replace(found, upper=max(found.lower, min(found.upper, dual.upper)))
-    candidates = [after_best_responses(start)]
-    if not (meets_thresholds(candidates[0]) and candidates[0].current(0).value >= dual.upper - tolerance):
-        generator = np.random.default_rng(0) if rng is None else rng
-        runs = uninterrupted(solve(common, epsilon=tolerance, restarts=Restarts(restarts), rng=generator))
-        candidates += [common.at(runs.policy)] if runs.incumbent is not None else []
-    feasible = [candidate for candidate in candidates if meets_thresholds(candidate)]
+    if common.num_agents == 1:  # the planner is the agent; what is feasible up to rounding is not feasible
+        feasible = [start] if is_surely_feasible(common, start.policy) else []
+    else:
+        candidates = [after_best_responses(start)]
+        if not (meets_thresholds(candidates[0]) and candidates[0].current(0).value >= dual.upper - tolerance):
+            generator = np.random.default_rng(0) if rng is None else rng
+            runs = uninterrupted(solve(common, epsilon=tolerance, restarts=Restarts(restarts), rng=generator))
+            candidates += [common.at(runs.policy)] if runs.incumbent is not None else []
+        feasible = [candidate for candidate in candidates if meets_thresholds(candidate)]
     if not feasible:
         return PrimalBound(-np.inf, dual.upper, None, nodes=0)
     best = max(feasible, key=lambda candidate: float(candidate.current(0).value))
     return PrimalBound(least_value(common, best.policy), dual.upper, best.policy, nodes=0)
 
 
-def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, tolerance: float = 1e-9) -> DualMaximisers:
-    """Return the deterministic policies that attain d(λ): what a dual method may return, feasible or not.
-
-    Policies that differ only in states that neither visits count as one. For every constraint the cheapest and the
-    most expensive come first, then the others up to the limit.
-
-    Parameters
-    ----------
-    game
-        A joint game that has a `potential_reward`.
-    multipliers : [k]
-        λ, usually λ*.
-    limit
-        How many to list.
-    tolerance
-        Two actions are tied if their values in the joint dynamic program differ by at most this, relative to the
-        largest reward.
-
-    Examples
-    --------
-    >>> from cmpg.scenarios import counter_example
-    >>> [(each.value, each.feasible) for each in dual_maximisers(counter_example(), [1.0]).found]
-    [(3.0, True), (4.0, False)]
-    """
-    game = _with_planner(game)
-    checked = _checked_multipliers(game, multipliers)
-    return maximisers_of(game, joint_planner(game), to_floats(checked), limit=limit, tolerance=tolerance)
-
-
-def _with_planner(game: Game) -> JointGame:
+def with_planner(game: Game) -> JointGame:
     """Return a game whose dual function one dynamic program maximises, or raise, and name what there is instead."""
     joint = joint_or_none(game)
     if joint is None:
@@ -269,7 +240,8 @@ def _with_planner(game: Game) -> JointGame:
     return joint
 
 
-def _checked_multipliers(game: Game, multipliers: Any) -> FloatArray:
+def checked_multipliers(game: Game, multipliers: Any) -> FloatArray:
+    """Return multipliers [k], or raise unless there is one of at least zero for each constraint."""
     checked = numbers("multipliers", multipliers)
     check_shape("multipliers", checked.shape, (len(game.thresholds),))
     if (checked < 0).any():

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, check_shape, numbers
-from cmpg.duality.dual_function import primal_value
+from cmpg.arrays import FloatArray, numbers, to_floats
+from cmpg.duality.dual_function import checked_multipliers, primal_value
 from cmpg.equilibrium.branch_and_bound import is_searchable
 from cmpg.equilibrium.quality import upper_bound
 from cmpg.equilibrium.recommendations.quality import average_potential
@@ -37,7 +37,7 @@ from cmpg.games.joint.planner import has_common_reward
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import to_joint_with_potential
 from cmpg.policy import JointPolicy
-from cmpg.summaries import Cell, Summary, Table, fixed, html, line, text
+from cmpg.summaries import Cell, Summary, Table, at_least, at_most, fixed, html, line, text
 
 MAX_ENTRIES = 20_000_000
 """A local game gets tables over joint states for a bound if they have at most this many entries over all steps and
@@ -93,7 +93,7 @@ class DualityGap:
             ("D* − P*", fixed(self.least), fixed(self.greatest)),
         ]
         table = Table(("potential", "at least", "at most"), tuple(rows))
-        sentence = f"a public coin is worth between {self.least:.6g} and {self.greatest:.6g}"
+        sentence = f"a public coin is worth between {at_least(self.least, 6)} and {at_most(self.greatest, 6)}"
         return Summary("duality gap", sentence, (table,))
 
     __repr__, __str__, _repr_html_ = line, text, html
@@ -135,7 +135,9 @@ def duality_gap(
     found = recommend(game, epsilon=epsilon, rng=rng)
     if found.device is None or not found.certified or not ended.certified:
         raise InfeasibleError(f"there is no certified rota and Nash policy to compare: {found.message} {ended.message}")
-    zero, joint, correlated = _zero(game), joint_or_none(game), None
+    joint, correlated = joint_or_none(game), None
+    # Potentials are counted from the reference, or are common values.
+    zero = 0.0 if joint is None or not has_common_reward(joint) else joint.reference_value
     if joint is not None:
         planned = recommend(game, Concept.CORRELATED, epsilon=epsilon)
         correlated = average_potential(game, planned.device) if planned.certified and planned.device else None
@@ -184,14 +186,6 @@ def _small_tables(game: Game) -> JointGame | None:
     return to_joint_with_potential(game) if entries <= MAX_ENTRIES else None
 
 
-def _zero(game: Game) -> float:
-    """Return what the potential is counted from: the common value of the reference, or zero."""
-    joint = joint_or_none(game)
-    if joint is None or not has_common_reward(joint):
-        return 0.0
-    return joint.reference_value
-
-
 def penalised_local_game(game: LocalGame, multipliers: Any) -> LocalGame:
     """Return the local game without constraints whose potential is Φ − λ·V^c, up to a constant (Proposition 2).
 
@@ -204,7 +198,7 @@ def penalised_local_game(game: LocalGame, multipliers: Any) -> LocalGame:
     >>> bool(np.isclose(priced.potential(policy), game.potential(policy) - 2.0 * spent[0]))
     True
     """
-    prices = _checked(game, multipliers)
+    prices = to_floats(checked_multipliers(game, multipliers))
     charge = np.tensordot(prices, np.diff(game.load_costs, axis=-1), axes=1)  # of the m-th user
     steps = max(len(game.delay), len(charge))
     delay = np.broadcast_to(game.delay, (steps, *game.delay.shape[1:])).copy()
@@ -254,11 +248,3 @@ def dual_function_bounds(game: LocalGame, multipliers: Any, *, epsilon: float = 
         lower.append(low)
         upper.append(np.inf if bound is None else max(bound.value + shift, low))
     return np.array(lower), np.array(upper)
-
-
-def _checked(game: Game, multipliers: Any) -> FloatArray:
-    checked = numbers("multipliers", multipliers)
-    check_shape("multipliers", checked.shape, (len(game.thresholds),))
-    if (checked < 0).any():
-        raise GameError("multipliers has a negative entry; λ ≥ 0 is required.")
-    return np.asarray(checked, dtype=np.float64)

@@ -11,16 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray, to_floats
 from cmpg.cmdp.evaluation import evaluate, stationary_values
 from cmpg.cmdp.model import CMDP
 from cmpg.cmdp.planning import maximise, plan, scalarised_backup
+from cmpg.duality.dual_function import checked_multipliers, with_planner
 from cmpg.equilibrium.best_responses import certify_with_best_responses
 from cmpg.games.joint.game import JointGame
+from cmpg.games.joint.planner import joint_planner
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
@@ -61,12 +64,34 @@ class DualMaximisers:
     __repr__ = fields_line
 
 
-def maximisers_of(
-    game: JointGame, planner: CMDP, multipliers: FloatArray, *, limit: int, tolerance: float
-) -> DualMaximisers:
-    """Return the deterministic maximisers of L(·, λ), given the joint CMDP whose reward is the potential's."""
-    tied = _tied_actions(planner, multipliers, tolerance)
-    default = plan(planner, multipliers).actions
+def dual_maximisers(game: JointGame, multipliers: Any, *, limit: int = 64, tolerance: float = 1e-9) -> DualMaximisers:
+    """Return the deterministic policies that attain d(λ): what a dual method may return, feasible or not.
+
+    Policies that differ only in states that neither visits count as one. For every constraint the cheapest and the
+    most expensive come first, then the others up to the limit.
+
+    Parameters
+    ----------
+    game
+        A joint game that has a `potential_reward`.
+    multipliers : [k]
+        λ, usually λ*.
+    limit
+        How many to list.
+    tolerance
+        Two actions are tied if their values in the joint dynamic program differ by at most this, relative to the
+        largest reward.
+
+    Examples
+    --------
+    >>> from cmpg.scenarios import counter_example
+    >>> [(each.value, each.feasible) for each in dual_maximisers(counter_example(), [1.0]).found]
+    [(3.0, True), (4.0, False)]
+    """
+    game = with_planner(game)
+    planner, checked = joint_planner(game), to_floats(checked_multipliers(game, multipliers))
+    tied = _tied_actions(planner, checked, tolerance)
+    default = plan(planner, checked).actions
     distinct: dict[bytes, IntArray] = {}
     complete = True
     for actions in chain(_extremes(planner, tied, default), _visiting_policies(planner, tied, default)):
@@ -76,7 +101,7 @@ def maximisers_of(
             break
         distinct[key] = actions
     found = tuple(_judge(game, planner, actions) for actions in distinct.values())
-    return DualMaximisers(multipliers, found, complete)
+    return DualMaximisers(checked, found, complete)
 
 
 def _judge(game: JointGame, planner: CMDP, actions: IntArray) -> DualMaximiser:
