@@ -31,7 +31,7 @@ from cmpg.games.game import Names
 from cmpg.judging.ceilings import Ceilings, StepOutcomes, outcomes
 from cmpg.judging.policies import single_function
 from cmpg.judging.single_agent import SingleAgentEnv
-from cmpg.judging.worlds import ENDED, Deviating, PlayedWorld, Seen, joined
+from cmpg.judging.worlds import ENDED, Deviating, PlayedWorld, Seen, Vacuity, joined
 from cmpg.learning.confidence import mean_ceiling
 from cmpg.summaries import Summary, fields_line, html, line, text
 
@@ -214,7 +214,7 @@ def audit(
         raise CMPGError(f"delta is {delta}; it is a probability of failure, strictly between 0 and 1.")
     if episodes < 16:
         raise CMPGError(f"episodes is {episodes}; at least 16 are required.")
-    prepared, n, k = world.prepared(policy), len(world.num_actions), len(world.thresholds)
+    prepared, n = world.prepared(policy), len(world.num_actions)
     chosen = range(n) if agents is None else sorted(set(agents))
     given = {agent: list(found) for agent, found in (deviations or {}).items()}
     samples: dict[str, int] = {}
@@ -222,14 +222,7 @@ def audit(
     on_progress(f"playing {name}")
     own = world.play(prepared, episodes, rng)
     _charge(samples, "the policy", own)
-    share = delta / 4 / (n + k)
-    values = [
-        _mean(own.returns[i], world.horizon, world.reward_bounds[i], may_end=world.may_end, delta=share)
-        for i in range(n)
-    ]
-    costs = [
-        _mean(own.costs[j], world.horizon, world.cost_bounds[j], may_end=world.may_end, delta=share) for j in range(k)
-    ]
+    values, costs = _means(world, own, range(n), delta / 4)
 
     gains: list[Interval] = [Interval(0.0, math.inf) for _ in range(n)]
     best: list[MeasuredDeviation | None] = [None] * n
@@ -266,7 +259,7 @@ def audit(
         name=name,
         delta=delta,
         values=tuple(values),
-        costs=tuple(costs),
+        costs=costs,
         thresholds=np.asarray(world.thresholds, dtype=np.float64),
         gains=tuple(gains),
         deviations=tuple(best),
@@ -283,27 +276,36 @@ def _charge(samples: dict[str, int], purpose: str, seen: Seen) -> None:
     samples[purpose] = samples.get(purpose, 0) + int((seen.states[:-1] != ENDED).sum())
 
 
-def _mean(returns: FloatArray, horizon: int, bounds: FloatArray, *, may_end: bool, delta: float) -> Interval:
+def _means(
+    world: PlayedWorld, seen: Seen, agents: Sequence[int], delta: float
+) -> tuple[list[Interval], tuple[Interval, ...]]:
+    """Bound the values of some agents, and all costs, by episodes; together they fail with probability δ."""
+    share = delta / (len(agents) + len(world.thresholds))
+    values = [_mean(world, seen.returns[i], world.reward_bounds[i], share) for i in agents]
+    costs = zip(seen.costs, world.cost_bounds, strict=True)
+    return values, tuple(_mean(world, paid, bounds, share) for paid, bounds in costs)
+
+
+def _mean(world: PlayedWorld, returns: FloatArray, bounds: FloatArray, delta: float) -> Interval:
     """Bound the mean of sums over an episode, whose steps stay within bounds [2], on both sides."""
-    least, most = horizon * float(bounds[0]), horizon * float(bounds[1])
-    if may_end:
-        least, most = min(least, 0.0), max(most, 0.0)
+    least, most = _range(world, bounds)
     values, counts = np.unique(np.clip(returns, least, most), return_counts=True)
     above = float(mean_ceiling(values, counts, most=most, delta=delta / 2))
     below = -float(mean_ceiling(-values, counts, most=-least, delta=delta / 2))
     return Interval(max(below, least), min(above, most))
 
 
+def _range(world: PlayedWorld, bounds: FloatArray) -> tuple[float, float]:
+    """Return what a sum over an episode lies between, given the bounds [2] of a step."""
+    least, most = world.horizon * float(bounds[0]), world.horizon * float(bounds[1])
+    return (min(least, 0.0), max(most, 0.0)) if world.may_end else (least, most)
+
+
 def _measured(
     world: PlayedWorld, agent: int, source: str, deviation: Any, seen: Seen, present: Interval, delta: float
 ) -> MeasuredDeviation:
     """Bound the value and the costs of a deviation by its own episodes."""
-    k = len(world.thresholds)
-    share = delta / (1 + k)
-    value = _mean(seen.returns[agent], world.horizon, world.reward_bounds[agent], may_end=world.may_end, delta=share)
-    costs = tuple(
-        _mean(seen.costs[j], world.horizon, world.cost_bounds[j], may_end=world.may_end, delta=share) for j in range(k)
-    )
+    (value,), costs = _means(world, seen, [agent], delta)
     within = all(cost.upper <= limit for cost, limit in zip(costs, world.thresholds, strict=True))
     gain = Interval(value.lower - present.upper, value.upper - present.lower)
     return MeasuredDeviation(agent, source, deviation, value, costs, within, gain)
@@ -338,9 +340,7 @@ class _Explorer:
 
     def _next(self, size: int) -> list[tuple[Deviating, int]]:
         """Return what to play next, and how often."""
-        if self.seen is None:
-            return [(self._uniform, size)]
-        if self.world.no_ceiling:
+        if self.seen is None or self.world.obstacle is not None:
             return [(self._uniform, size)]
         ceilings = self.ceilings()
         self.multipliers = ceilings.least(self.multipliers).multipliers
@@ -354,11 +354,7 @@ class _Explorer:
     @property
     def _sees_less(self) -> bool:
         """Whether deviations may not look at the whole state; then what is best there cannot be played."""
-        return (
-            self.seen is not None
-            and self.seen.own is not self.seen.states
-            and bool((self.seen.own != self.seen.states).any())
-        )
+        return self.seen is not None and bool((self.seen.own != self.seen.states).any())
 
     @property
     def _uniform(self) -> FloatArray:
@@ -375,26 +371,15 @@ class _Explorer:
         return Ceilings(self.world, self.agent, outcomes(self.seen), first, self.episodes, self.delta)
 
 
-@dataclass(frozen=True)
-class Vacuity:
-    """Why an upper bound says nothing of use, and what would help."""
-
-    reason: str
-    remedy: str
-    upper: float = math.inf
-    allowed: float = math.inf  # what the declared ranges and the agent's own value allow it to gain
-
-
 def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[float, Vacuity | None]:
     """Return an upper bound on the gain, and why it says nothing of use if it does not."""
-    if world.no_ceiling:
-        return math.inf, Vacuity(world.no_ceiling, world.remedy)
+    if world.obstacle is not None:
+        return math.inf, world.obstacle
     ceilings = explorer.ceilings()
     found = ceilings.least(explorer.multipliers)
     explorer.multipliers = found.multipliers
     bounds = world.reward_bounds[explorer.agent]
-    most = world.horizon * float(bounds[1])
-    most = max(most, 0.0) if world.may_end else most
+    most = _range(world, bounds)[1]
     allowed = most - present.lower
     upper = max(min(found.value, most) - present.lower, 0.0)
     # An agent that has nearly all there is cannot gain much, and that is said by the ranges and by its own value.
@@ -463,7 +448,7 @@ def _planned(world: PlayedWorld, explorer: _Explorer, room: float) -> FloatArray
     assert seen is not None
     steps = outcomes(seen, own=True)
     states = max(int(seen.own.max()) + 1, 1)
-    if world.no_ceiling and states > 2_000:
+    if world.obstacle is not None and states > 2_000:
         return None  # continuous observations: nothing was met twice
     cmdp = _estimated(world, explorer.agent, steps, seen.own[0], states)
     k, count = len(world.thresholds), max(explorer.episodes, 1)

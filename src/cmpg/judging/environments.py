@@ -21,7 +21,7 @@ from cmpg.arrays import FloatArray, numbers
 from cmpg.errors import SimulatorError
 from cmpg.games.game import Names
 from cmpg.judging.policies import PolicyFunction, policy_function
-from cmpg.judging.worlds import ENDED, Deviating, Seen, check_ranges
+from cmpg.judging.worlds import ENDED, Deviating, Seen, Vacuity, check_ranges
 from cmpg.policy import action_probabilities, draw
 from cmpg.summaries import fields_line
 
@@ -280,7 +280,9 @@ class EnvironmentWorld:
         self.cost_bounds = _ranges("cost_range", cost_range, k)
         self.names = Names(agents=tuple(str(agent) for agent in self.episodic.agents))
         self.own, self.markov, self.memory, self.max_states = own, markov, memory, max_states
-        self.may_end, self.num_states, self.initial = True, None, None
+        self.may_end = True
+        self.num_states: int | None = None
+        self.initial: FloatArray | None = None
         self._joint: dict[Hashable, int] = {}
         self._own: list[dict[Hashable, int]] = [{} for _ in self.episodic.agents]
         self.overflowed = False
@@ -295,35 +297,25 @@ class EnvironmentWorld:
         return tuple(found)
 
     @property
-    def no_ceiling(self) -> str:
-        """Why there can be no upper bound here."""
-        return self._obstacle[0]
-
-    @property
-    def remedy(self) -> str:
-        """What would make one possible."""
-        return self._obstacle[1]
-
-    @property
-    def _obstacle(self) -> tuple[str, str]:
-        """What stands against an upper bound, and what would help; empty if nothing does."""
+    def obstacle(self) -> Vacuity | None:
+        """What stands against an upper bound here, and what would help."""
         if self.memory:
-            return (
+            return Vacuity(
                 "the policy has memory, so that the agents who deviate do not face a Markov decision process",
                 "an environment whose observations include what the policy remembers",
             )
         if not self.markov:
-            return (
+            return Vacuity(
                 "the observations are not declared to be the state (markov=True)",
                 "markov=True, if given what all agents observe and the step the past does not matter; or observations "
                 "that include what is hidden",
             )
         if self.overflowed:
-            return (
+            return Vacuity(
                 f"more than {self.max_states:,} different observations were met: they are taken to be continuous",
                 "observations that are rounded to fewer values in a wrapper, or a larger max_states if they are finite",
             )
-        return "", ""
+        return None
 
     def prepared(self, policy: Any) -> PolicyFunction:
         """Return a policy as a function of (number of the agent, observation, step)."""

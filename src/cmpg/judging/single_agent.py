@@ -67,11 +67,9 @@ class SingleAgentEnv(_Env):  # type: ignore[misc]
         self._policy, self._rng = policy, np.random.default_rng(seed)
         self._seen: Any = {}
         self._step = 0
-        name = world.episodic.agents[agent]
-        env = world.env
-        self.action_space = env.action_space(name) if hasattr(env, "action_space") else None
-        space = env.observation_space(name) if hasattr(env, "observation_space") else None
-        self.observation_space = space
+        self._name, env = world.episodic.agents[agent], world.env
+        self.action_space = env.action_space(self._name) if hasattr(env, "action_space") else None
+        self.observation_space = env.observation_space(self._name) if hasattr(env, "observation_space") else None
         self._last: Any = None
 
     @property
@@ -102,16 +100,14 @@ class SingleAgentEnv(_Env):  # type: ignore[misc]
                 chosen.append(draw(action_probabilities(answer, self.world.num_actions[i]), self._rng))
         turned = self.world.episodic.step(chosen)
         self._seen, self._step = turned.observations, self._step + 1
-        mine = self.world.episodic.agents[self.agent]
-        over = not self._seen or mine not in self._seen
+        over = self._name not in self._seen
         cut = not over and self._step >= self.world.horizon
         info = {"costs": turned.costs.tolist(), "cost": float(turned.costs.sum())}
         return self._observation(), float(turned.rewards[self.agent]), over, cut, info
 
     def _observation(self) -> Any:
-        mine = self.world.episodic.agents[self.agent]
-        if mine in self._seen:
-            self._last = observed(self._seen[mine])
+        if self._name in self._seen:
+            self._last = observed(self._seen[self._name])
         return self._last
 
     def render(self) -> None:

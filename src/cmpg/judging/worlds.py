@@ -11,9 +11,9 @@ environment (`cmpg.judging.environments`), and gives numbers to observations as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,56 +63,36 @@ Deviating = FloatArray | Callable[[Any, Any, int], Any]
 """A deviation: a table [H, S, A] over what the agent may look at, or a function of (agent, observation, step)."""
 
 
+@dataclass(frozen=True)
+class Vacuity:
+    """Why an upper bound says nothing of use, and what would help."""
+
+    reason: str
+    remedy: str
+    upper: float = math.inf
+    allowed: float = math.inf  # what the declared ranges and the agent's own value allow it to gain
+
+
 class PlayedWorld(Protocol):
     """Something that policies can be played in."""
 
-    @property
-    def num_actions(self) -> tuple[int, ...]:
-        """The number of actions of each agent."""
-
-    @property
-    def horizon(self) -> int:
-        """Steps of an episode at most."""
-
-    @property
-    def thresholds(self) -> FloatArray:
-        """α: [k]."""
-
-    @property
-    def reward_bounds(self) -> FloatArray:
-        """The least and the largest reward of a step: [n, 2]."""
-
-    @property
-    def cost_bounds(self) -> FloatArray:
-        """The least and the largest cost of a step: [k, 2]."""
-
-    @property
-    def names(self) -> Names:
-        """What agents and constraints are called."""
-
-    @property
-    def may_end(self) -> bool:
-        """Whether episodes can be shorter than the horizon."""
-
-    @property
-    def initial(self) -> FloatArray | None:
-        """The law of the first state of each agent's problem, if it is the same for all and known."""
-
-    @property
-    def num_states(self) -> int | None:
-        """How many states there are at most, if that is known beforehand."""
+    num_actions: tuple[int, ...]  # of each agent
+    horizon: int  # the steps of an episode at most
+    thresholds: FloatArray  # α: [k]
+    reward_bounds: FloatArray  # [n, 2]: the least and the largest reward of a step
+    cost_bounds: FloatArray  # [k, 2]
+    names: Names
+    may_end: bool  # whether episodes can be shorter than the horizon
+    initial: FloatArray | None  # the law of the first state of each agent's problem, if it is one for all and known
+    num_states: int | None  # how many states there are at most, if that is known beforehand
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is taken for granted and samples cannot show."""
 
     @property
-    def no_ceiling(self) -> str:
-        """Why there can be no upper bound here; empty if there can."""
-
-    @property
-    def remedy(self) -> str:
-        """What would make an upper bound possible; empty if it is."""
+    def obstacle(self) -> Vacuity | None:
+        """What stands against an upper bound here, if anything does."""
 
     def prepared(self, policy: Any) -> Any:
         """Return a policy as `play` takes it, or raise if it cannot be played here."""
@@ -129,7 +109,6 @@ class PlayedWorld(Protocol):
         """Play episodes of a prepared policy, in which one agent may deviate; return them as that agent sees them."""
 
 
-@dataclass(frozen=True, eq=False)
 class GameWorld:
     """A known game that can only be played, as far as the judge is concerned.
 
@@ -148,108 +127,26 @@ class GameWorld:
     (1, (2, 1000))
     """
 
-    game: Game
+    may_end = False
+    assumptions: tuple[str, ...] = ()  # the game is played as it is
+    obstacle: Vacuity | None = None
 
-    def __post_init__(self) -> None:
-        if self.game.horizon is None:
+    def __init__(self, game: Game) -> None:
+        if game.horizon is None:
             advice = "Judge it as a known game, or cut it off after a number of steps."
-            raise UnsupportedError(type(self.game).__name__, "with a discount has episodes without an end", advice)
-        if not isinstance(self.game, (JointGame, CountingGame, LocalGame)):
+            raise UnsupportedError(type(game).__name__, "with a discount has episodes without an end", advice)
+        if not isinstance(game, (JointGame, CountingGame, LocalGame)):
             advice = "Wrap your simulator as an EnvironmentWorld."
-            raise UnsupportedError(type(self.game).__name__, "has no known ranges of rewards and costs", advice)
-        if not binds_of(self.game).all():
+            raise UnsupportedError(type(game).__name__, "has no known ranges of rewards and costs", advice)
+        if not binds_of(game).all():
             advice = "Judge it as a known game."
-            raise UnsupportedError(type(self.game).__name__, "has constraints that bind some agents only", advice)
-
-    @property
-    def num_actions(self) -> tuple[int, ...]:
-        """The number of actions of each agent."""
-        return tuple(shape[2] for shape in self.game.policy_shapes)
-
-    @property
-    def horizon(self) -> int:
-        """H."""
-        return self.game.policy_shapes[0][0]
-
-    @property
-    def thresholds(self) -> FloatArray:
-        """α: [k]."""
-        return self.game.thresholds
-
-    @property
-    def names(self) -> Names:
-        """What agents and constraints are called."""
-        return self.game.names
-
-    @property
-    def may_end(self) -> bool:
-        """Episodes last as long as the horizon."""
-        return False
-
-    @cached_property
-    def num_states(self) -> int | None:
-        """The largest number of states of an agent's problem."""
-        return max(shape[1] for shape in self.game.policy_shapes)
-
-    @property
-    def initial(self) -> FloatArray | None:
-        """The law of the first state, where all agents share it."""
-        if isinstance(self.game, (JointGame, CountingGame)):
-            return self.game.initial
-        return None
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """None: the game is played as it is."""
-        return ()
-
-    @property
-    def no_ceiling(self) -> str:
-        """Nothing stands against an upper bound."""
-        return ""
-
-    @property
-    def remedy(self) -> str:
-        """Nothing is needed."""
-        return ""
-
-    @cached_property
-    def reward_bounds(self) -> FloatArray:
-        """The least and the largest reward of a step: [n, 2]."""
-        game = self.game
-        if isinstance(game, JointGame):
-            return _ends(game.rewards)
-        if isinstance(game, CountingGame):
-            shared, by_class = game.rewards[..., 1:], game.class_rewards
-            least = game.private_rewards + shared.min(axis=-1) + by_class.min(axis=-1)
-            most = game.private_rewards + shared.max(axis=-1) + by_class.max(axis=-1)
-            return np.stack([_ends(least)[:, 0], _ends(most)[:, 1]], axis=1)
-        assert isinstance(game, LocalGame)
-        uses = _most_uses(game)
-        delay = game.delay[..., 1:]
-        early, late = uses * min(float(delay.min()), 0.0), uses * max(float(delay.max()), 0.0)
-        return np.array([[agent.reward.min() - late, agent.reward.max() - early] for agent in game.agents])
-
-    @cached_property
-    def cost_bounds(self) -> FloatArray:
-        """The least and the largest cost of a step: [k, 2]."""
-        game = self.game
-        if not isinstance(game, LocalGame):
-            return _ends(game.costs)  # type: ignore[attr-defined]
-        if not len(game.thresholds):
-            return np.zeros((0, 2))
-        # What a resource costs at load m is shared by its m users, of whom there are at most n times what one uses.
-        users = np.arange(1.0, game.num_agents + 1)
-        shares = (game.load_costs[..., 1:] - game.load_costs[..., :1]) / users
-        flat = shares.reshape(len(shares), -1)
-        idle = game.load_costs[..., 0].sum(axis=2)  # [k, H or 1]
-        together = game.num_agents * _most_uses(game)
-        least = idle.min(axis=1) + together * np.minimum(flat.min(axis=1, initial=0.0), 0.0)
-        most = idle.max(axis=1) + together * np.maximum(flat.max(axis=1, initial=0.0), 0.0)
-        for agent in game.agents:
-            if agent.costs is not None:
-                least, most = least + _ends(agent.costs)[:, 0], most + _ends(agent.costs)[:, 1]
-        return np.stack([least, most], axis=1)
+            raise UnsupportedError(type(game).__name__, "has constraints that bind some agents only", advice)
+        shapes = game.policy_shapes
+        self.game, self.names, self.thresholds, self.horizon = game, game.names, game.thresholds, shapes[0][0]
+        self.num_actions = tuple(shape[2] for shape in shapes)
+        self.num_states: int | None = max(shape[1] for shape in shapes)
+        self.initial: FloatArray | None = None if isinstance(game, LocalGame) else game.initial
+        self.reward_bounds, self.cost_bounds = _payoff_bounds(game)
 
     def prepared(self, policy: Any) -> JointPolicy:
         """Return a policy as tables."""
@@ -271,7 +168,7 @@ class GameWorld:
         """Play episodes side by side."""
         if deviation is not None:
             policy = policy.replace(agent, self._table(agent, deviation))
-        table, stepper = PolicyTable.of(policy), self.game.stepper()  # type: ignore[attr-defined]
+        table, stepper = PolicyTable.of(policy), self.game.stepper()
         left, parts = episodes, []
         while left:
             now = min(left, MAX_SIDE_BY_SIDE)
@@ -305,8 +202,30 @@ class GameWorld:
         return Seen(returns, costs.sum(axis=1), states, states, actions, rewards, costs)
 
 
+def _payoff_bounds(game: JointGame | CountingGame | LocalGame) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest reward of a step for each agent, and of each cost: [n, 2], [k, 2]."""
+    if isinstance(game, JointGame):
+        return _ends(game.rewards), _ends(game.costs)
+    if isinstance(game, CountingGame):
+        shared, by_class = game.rewards[..., 1:], game.class_rewards
+        least = game.private_rewards + shared.min(axis=-1) + by_class.min(axis=-1)
+        most = game.private_rewards + shared.max(axis=-1) + by_class.max(axis=-1)
+        return np.stack([_ends(least)[:, 0], _ends(most)[:, 1]], axis=1), _ends(game.costs)
+    uses = _most_uses(game)
+    delay = game.delay[..., 1:]
+    early, late = uses * min(float(delay.min()), 0.0), uses * max(float(delay.max()), 0.0)
+    rewards = np.array([[agent.reward.min() - late, agent.reward.max() - early] for agent in game.agents])
+    # What a resource costs at load m is shared by its m users, of whom there are at most n times what one uses.
+    users = np.maximum(np.arange(game.num_agents + 1.0), 1.0)
+    shares = (game.load_costs - game.load_costs[..., :1]) / users
+    costs = _ends(game.load_costs[..., 0].sum(axis=2)) + game.num_agents * uses * _ends(shares)
+    for agent in game.agents:
+        costs = costs if agent.costs is None else costs + _ends(agent.costs)
+    return rewards, costs
+
+
 def _ends(table: FloatArray) -> FloatArray:
-    """Return the least and the largest entry of each table: [m, 2]."""
+    """Return the least and the greatest entry of each table: [m, 2]."""
     if not len(table):
         return np.zeros((0, 2))
     flat = table.reshape(len(table), -1)
