@@ -129,10 +129,11 @@ def test_the_error_at_a_discount_near_one_grows_as_its_distance_to_one_and_not_a
     assert off <= 3 * ROUNDING / 1e-6  # values are near 500,000, whose own rounding over 1 − γ would be 6e-5
 
 
-def test_compiled_sweeps_and_their_twin_agree(monkeypatch):
+@pytest.mark.parametrize("tables", [1, 2, 3])
+def test_compiled_sweeps_and_their_twin_agree(monkeypatch, tables):
     rng = np.random.default_rng(3)
     matrix = sp.csr_array(rng.dirichlet(np.full(40, 0.1), size=120))
-    rows, stage = np.arange(40) * 3 + rng.integers(3, size=40), rng.normal(size=(40, 3))
+    rows, stage = np.arange(40) * 3 + rng.integers(3, size=40), rng.normal(size=(40, tables))
     answers = []
     for kernels in ("", "numpy"):
         monkeypatch.setenv("CMPG_KERNELS", kernels)

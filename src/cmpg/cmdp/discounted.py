@@ -45,7 +45,7 @@ MAX_SWEEPS = 400
 MAX_REFINEMENTS = 4
 """Solutions by LU factors are refined at most this often."""
 
-SHARE_OF_IMPROVEMENT = 0.01
+SHARE_OF_IMPROVEMENT = 0.03
 """Values of a policy that will be improved are computed to this share of the half-width of its residual."""
 
 NEAR_ZERO = 1e-9
@@ -187,20 +187,22 @@ def _residual(
     return ahead, (low + high) / 2, float(np.max((high - low) / 2 / np.maximum(aim, floor), initial=0.0))
 
 
-def with_exact_zeros(flow: Any, stage: FloatArray, values: FloatArray) -> FloatArray:
+def with_exact_zeros(flow: Any, stage: FloatArray, values: FloatArray, *, rows: IntArray | None = None) -> FloatArray:
     """Return values [S, m], exactly zero where a table of one sign [S, m] is zero for ever.
 
-    Iteration leaves rounding there, and a threshold of zero knows the difference.
+    Iteration leaves rounding there, and a threshold of zero knows the difference. The chain is as in
+    `discounted_values`.
     """
     found = values.copy()
     for column, paid in zip(found.T, stage.T, strict=True):
         negligible = np.abs(column) <= NEAR_ZERO * np.abs(column).max()
         if not negligible.any() or (paid.min() < 0 < paid.max()):
             continue
+        chain = flow if rows is None else flow[rows]
         reached, before = paid != 0, -1
         while (number := int(np.count_nonzero(reached))) > before:  # one step further back in each round
             before = number
-            reached = reached | (flow @ reached.astype(np.float64) > 0)
+            reached = reached | (chain @ reached.astype(np.float64) > 0)
         column[~reached] = 0.0
     return found
 
@@ -315,7 +317,7 @@ def optimum(
     masked = stage if allowed is None else np.where(allowed, stage, -np.inf)
     size = float(np.abs(stage).max())
     chosen: IntArray | None = None
-    relative, aim, least = np.zeros(states), np.inf, np.inf
+    relative, least, polished = np.zeros(states), np.inf, False
     for _ in range(MAX_IMPROVEMENTS):
         values = masked + discount * (matrix @ relative).reshape(states, actions)
         better = values.argmax(axis=1)  # Howard's improvement; ties keep the old action below
@@ -327,12 +329,13 @@ def optimum(
         if chosen is not None:
             improves = best > values.ravel()[first + chosen] + tie
             # At the floor, an improvement either narrows the residual or is rounding.
-            if aim <= floor and (not improves.any() or not width < least):
+            if polished and (not improves.any() or not width < least):
                 return Optimum(values >= (best - tie)[:, None], relative, high)
             better = np.where(improves, better, chosen)
-            least = width if aim <= floor else least
+            least = width if polished else least
         repeated = chosen is not None and np.array_equal(better, chosen)
-        chosen, aim = better, floor if repeated else max(SHARE_OF_IMPROVEMENT * width, floor)
+        aim = SHARE_OF_IMPROVEMENT * width
+        chosen, polished = better, repeated or bool(aim <= floor)
         rows = first + chosen
         found = discounted_values(
             matrix,
@@ -341,7 +344,7 @@ def optimum(
             rounding=rounding,
             rows=rows,
             start=(relative if repeated else best - (low + high) / 2)[:, None],
-            aim=aim,
+            aim=floor if polished else aim,
         )
         relative = found.relative[:, 0]
     raise SolverError(

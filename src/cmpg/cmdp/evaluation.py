@@ -264,13 +264,23 @@ def check_policy(cmdp: CMDP, policy: Any) -> FloatArray:
 
 def stationary_values(cmdp: CMDP, rows: FloatArray) -> FloatArray:
     """Return the discounted values of the reward and of every cost of a stationary policy [S, A]: [S, 1 + k]."""
-    assert cmdp.discount is not None
     stage = np.stack([np.einsum("sa,sa->s", rows, table[0]) for table in (cmdp.reward, *cmdp.costs)], axis=-1)
-    flow = flow_of(cmdp.matrix(0), rows)
+    return _stationary_values(cmdp, stage, flow_of(cmdp.matrix(0), rows))
+
+
+def plan_values(cmdp: CMDP, actions: IntArray) -> FloatArray:
+    """Return the same if actions [S] are played for sure: [S, 1 + k]."""
+    rows = np.arange(0, cmdp.num_states * cmdp.num_actions, cmdp.num_actions) + actions
+    stage = np.stack([table[0].ravel()[rows] for table in (cmdp.reward, *cmdp.costs)], axis=-1)
+    return _stationary_values(cmdp, stage, cmdp.matrix(0), rows)
+
+
+def _stationary_values(cmdp: CMDP, stage: FloatArray, flow: Any, rows: IntArray | None = None) -> FloatArray:
+    assert cmdp.discount is not None
     try:
-        found = discounted_values(flow, stage, cmdp.discount, rounding=cmdp.step_rounding)
+        found = discounted_values(flow, stage, cmdp.discount, rounding=cmdp.step_rounding, rows=rows)
     except SolverError:
         if cmdp.sizes.max() < NEXT_TO_OVERFLOW:
             raise
         return np.full(stage.shape, np.nan)  # overflow, of which sums over a finite horizon are no numbers either
-    return with_exact_zeros(flow, stage, found.absolute)
+    return with_exact_zeros(flow, stage, found.absolute, rows=rows)

@@ -30,8 +30,8 @@ from cmpg.cmdp.evaluation import (
     add_future,
     backward_induction,
     blocks_backwards,
+    plan_values,
     stages_backwards,
-    stationary_values,
     steps_backwards,
 )
 from cmpg.cmdp.kernels.choice import kernels_for
@@ -342,11 +342,12 @@ def _policy_iteration(cmdp: CMDP, rule: ChoiceRule) -> Plan:
     """Find the actions that are optimal for the first weighting, then among them those that are for the second."""
     # Lexicographic: only actions that are optimal for the first weighting are open to the second.
     tied = _optimum(cmdp, rule.weights).actions
-    worth = np.zeros(tied.shape)
-    if np.count_nonzero(tied) > len(tied) and rule.second.any():
-        worth = np.where(_optimum(cmdp, rule.second, tied).actions, 1.0, 0.0)
-    chosen = rule.among(tied.T, worth.T)
-    totals = cmdp.initial @ stationary_values(cmdp, certain_rows(chosen, cmdp.num_actions))
+    if np.count_nonzero(tied) == len(tied):
+        chosen = np.asarray(tied.argmax(axis=1))
+    else:
+        best = _optimum(cmdp, rule.second, tied).actions if rule.second.any() else tied
+        chosen = rule.among(tied.T, np.where(best, 1.0, 0.0).T)
+    totals = cmdp.initial @ plan_values(cmdp, chosen)
     return Plan(actions=chosen[None], value=float(totals[0]), costs=totals[1:])
 
 

@@ -225,28 +225,6 @@ int32_t block_of(const Process *process)
     return states < 1 ? 1 : states < process->states ? states : process->states;
 }
 
-/* As `product`, for rows that are short, mostly: a loop would be left by a guess. */
-ALWAYS_INLINE double short_product(const double *p, const int32_t *to, int32_t length, const double *v)
-{
-    double sum = 0.0;
-    switch (length) {
-    case 1:
-        return sum + p[0] * v[to[0]];
-    case 2:
-        return sum + p[0] * v[to[0]] + p[1] * v[to[1]];
-    case 3:
-        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]];
-    case 4:
-        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]] + p[3] * v[to[3]];
-    case 5:
-        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]] + p[3] * v[to[3]] + p[4] * v[to[4]];
-    default:
-        for (int32_t i = 0; i < length; i++)
-            sum += p[i] * v[to[i]];
-        return sum;
-    }
-}
-
 /* As add_future, along a list of rows. */
 static void add_averages(const Process *process, const Matrix *matrix, int32_t state, const double *values,
                          double *worth)

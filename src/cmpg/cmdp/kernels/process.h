@@ -87,6 +87,28 @@ static inline double product(const double *probability, const int32_t *target, P
     return sum;
 }
 
+/* As `product`, for rows that are short, mostly: a loop would be left by a guess. */
+ALWAYS_INLINE double short_product(const double *p, const int32_t *to, int32_t length, const double *v)
+{
+    double sum = 0.0;
+    switch (length) {
+    case 1:
+        return sum + p[0] * v[to[0]];
+    case 2:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]];
+    case 3:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]];
+    case 4:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]] + p[3] * v[to[3]];
+    case 5:
+        return sum + p[0] * v[to[0]] + p[1] * v[to[1]] + p[2] * v[to[2]] + p[3] * v[to[3]] + p[4] * v[to[4]];
+    default:
+        for (int32_t i = 0; i < length; i++)
+            sum += p[i] * v[to[i]];
+        return sum;
+    }
+}
+
 /* As sums_apart, of `count` tables from the first one on. The sums stay in registers, because the compiler knows how many
    they are. */
 ALWAYS_INLINE void sum_some(const double *probability, const int32_t *target, Py_ssize_t length, const double *to_go,
@@ -122,7 +144,10 @@ static inline void sums_apart(const double *probability, const int32_t *target, 
         sum_some(probability, target, length, to_go, tables, sums, first, 2);
         break;
     case 1:
-        sum_some(probability, target, length, to_go, tables, sums, first, 1);
+        if (tables == 1)
+            sums[0] = short_product(probability, target, (int32_t)length, to_go);
+        else
+            sum_some(probability, target, length, to_go, tables, sums, first, 1);
     }
 }
 
