@@ -23,16 +23,16 @@ Where the ball of a cost holds its threshold, floats leave open whether it is me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from cmpg.proof.claim import Claim, JointTables, LocalTables
+from cmpg.proof.claim import Claim, JointTables, LocalTables, at_step
 from cmpg.proof.local import check_local
-from cmpg.proof.rounding import UNIT, Array, Ball, Rows, exactly, stacked
+from cmpg.proof.rounding import UNIT, Array, Ball, Rows, exactly, split, stacked
 from cmpg.proof.shared import Counting, Joint, Shared
 from cmpg.proof.support import closure, forbidden, whole
 
@@ -52,13 +52,14 @@ class Checked:
 def check(claim: Claim) -> Checked:
     """Judge a claim whose tables hold floats."""
     with np.errstate(all="ignore"):  # what overflows is not finite, and proves nothing
-        if isinstance(claim.tables, LocalTables):
-            values, bounds, raised, costs, kept = check_local(claim)
-        else:
-            values, bounds, raised, costs, kept = _check_shared(claim)
-        gaps = exactly(bounds) - values
-        gains = np.maximum(gaps.upper, 0.0)
-        rounding = np.minimum(raised + (gains - np.maximum(gaps.mid, 0.0)), gains)
+        return concluded(*(check_local(claim) if isinstance(claim.tables, LocalTables) else _check_shared(claim)))
+
+
+def concluded(values: Ball, bounds: Array, raised: Array, costs: Ball, kept: tuple[bool | None, ...]) -> Checked:
+    """Return what follows of gains, given by how much rounding raised each bound: [n]."""
+    gaps = exactly(bounds) - values
+    gains = np.maximum(gaps.upper, 0.0)
+    rounding = np.minimum(raised + (gains - np.maximum(gaps.mid, 0.0)), gains)
     gains, bounds, rounding = (np.where(np.isnan(each), np.inf, each) for each in (gains, bounds, rounding))
     return Checked(values, bounds, costs, gains, rounding, kept)
 
@@ -66,66 +67,121 @@ def check(claim: Claim) -> Checked:
 def _check_shared(claim: Claim) -> tuple[Ball, Array, Array, Ball, tuple[bool | None, ...]]:
     """Return values [n], bounds [n] and by how much rounding raised them, costs [k], and what the support keeps."""
     game: Shared = Joint(claim) if isinstance(claim.tables, JointTables) else Counting(claim)
-    agents, states = len(claim.policy), len(game.initial)
     hard = claim.multipliers == np.inf
     multipliers = np.where(hard, 0.0, claim.multipliers)
     closed, kept = closed_shared(claim, game, hard)
-    raised = np.zeros(agents)
     if claim.discount is None:
-        best, current = np.zeros((states, agents)), exactly(np.zeros((states, agents + len(claim.thresholds))))
-        for step in reversed(range(claim.steps)):
-            stage = _Stage(game, step)
-            ahead = stage.ahead(Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad])))
-            worth = [stage.worth(i, own, ahead[..., i]) for i, own in enumerate(multipliers)]
-            current = stage.followed(ahead[..., agents:])
-            best = np.stack([_maximum(q, mask, step) for q, mask in zip(worth, closed, strict=True)], axis=1)
-            raised += [float(q.rad.max()) for q in worth]
+        shape = len(game.initial), *multipliers.shape
+        found = by_induction(lambda step: Stage(game, step, multipliers, closed), claim.steps, shape)
     else:
-        best, current, raised = _discounted(claim, game, multipliers, closed)
-    start = Rows(game.initial[None])
-    totals, most = start.mean(current)[0], start.mean(exactly(best))[0]
-    bounds = []
-    for i, own in enumerate(multipliers):
-        bound = most[i]
-        for price, limit in zip(own, claim.thresholds, strict=True):
-            bound = bound + exactly(price) * exactly(limit)
-        lost = closed[i] is None or np.any(closed[i][0].all(axis=1) & (game.initial > 0))
-        bounds.append(np.inf if lost else bound.upper)
-        raised[i] += bound.rad
-    return totals[:agents], np.array(bounds), raised, totals[agents:], kept
+        found = _discounted(claim, game, multipliers, closed)
+    values, costs, limits, raised = from_start(found, game.initial, multipliers, claim.thresholds)
+    lost = np.array([mask is None or np.any(mask[0].all(axis=1) & (game.initial > 0)) for mask in closed])
+    return values, np.where(lost, np.inf, limits.upper), raised, costs, kept
 
 
-class _Stage:
+class Steps(Protocol):
+    """One step of a play: what comes after it, what agents can get from it at most, and what is played."""
+
+    multipliers: Array  # [n, k]: finite
+
+    def ahead(self, table: Ball) -> Ball:
+        """Return what is expected of a table [S, m] at the next step, by outcome: [S, O, m]."""
+
+    def most(self, agent: int, ahead: Ball) -> Most:
+        """Return what an agent can get at most from each state, by what follows each outcome [S, O]."""
+
+    def followed(self, ahead: Ball) -> Ball:
+        """Return what is got and paid from this step on [S, n + k], by the same after it [S, O, n + k]."""
+
+
+class Most(NamedTuple):
+    """What an agent can get at most from each state, and how much of that rounding adds."""
+
+    upper: Array  # [S]
+    rounding: float
+
+
+class Sums(NamedTuple):
+    """What each agent can get at most, what is got and paid, by state, and by how much rounding raised the former."""
+
+    best: Array  # [S, n]
+    current: Ball  # [S, n + k]
+    raised: Array  # [n]
+
+
+def by_induction(stage_at: Callable[[int], Steps], steps: int, shape: tuple[int, int, int]) -> Sums:
+    """Sum over steps, backwards; the shape is S, n, k."""
+    states, agents, constraints = shape
+    found = Sums(np.zeros((states, agents)), exactly(np.zeros((states, agents + constraints))), np.zeros(agents))
+    for step in reversed(range(steps)):
+        stage, (best, current, raised) = stage_at(step), found
+        ahead = stage.ahead(Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad])))
+        most = [stage.most(i, ahead[..., i]) for i in range(agents)]
+        upper = np.stack([each.upper for each in most], axis=1)
+        found = Sums(upper, stage.followed(ahead[..., agents:]), raised + [each.rounding for each in most])
+    return found
+
+
+def from_start(sums: Sums, initial: Array, multipliers: Array, thresholds: Array) -> tuple[Ball, Ball, Ball, Array]:
+    """Return values [n], costs [k], what each agent can get at most within its budgets [n], and its rounding [n]."""
+    start = Rows(initial[None])
+    totals, most = start.mean(sums.current)[0], start.mean(exactly(sums.best))[0]
+    limits = with_budgets(most, multipliers, thresholds)
+    agents = len(multipliers)
+    return totals[:agents], totals[agents:], limits, sums.raised + limits.rad
+
+
+def with_budgets(values: Ball, multipliers: Array, thresholds: Array) -> Ball:
+    """Return values [n] and λ_i·α."""
+    found = []
+    for value, own in zip(split(values), multipliers, strict=True):
+        for price, limit in zip(own, thresholds, strict=True):
+            value = value + exactly(price) * exactly(limit)
+        found.append(value)
+    return stacked(found)
+
+
+class Stage:
     """One step of a game: the expected rewards and the costs, and what comes after them."""
 
-    def __init__(self, game: Shared, step: int, discount: float = 1.0) -> None:
+    def __init__(
+        self, game: Shared, step: int, multipliers: Array, closed: Sequence[Any], discount: float = 1.0
+    ) -> None:
         """Read the tables of a step h; γ, or one."""
         self._game, self._step, self._discount = game, step, discount
+        self.multipliers, self._closed = multipliers, closed
         self._mixtures = game.mixtures[step]
         self._costs = exactly(np.moveaxis(game.costs(step), 0, -1))  # [S, O, k]
         self._rewards = [game.reward(step, i) for i in range(len(self._mixtures))]  # n of [S, A_i]
 
     def ahead(self, table: Ball) -> Ball:
         """Return what is expected of a table [S, m] at the next step, by outcome: [S, O, m]."""
-        states, columns = table.mid.shape
-        mean = at_moves(self._game, self._step).mean(table)
-        return (mean if self._discount == 1 else mean * exactly(self._discount)).reshape(states, -1, columns)
+        return ahead_of(at_step(self._game.moves, self._step), table, self._discount)
 
-    def worth(self, agent: int, prices: Array, ahead: Ball) -> Ball:
-        """Return what each action of one agent is worth at most, with λ·c charged: [S, A_i].
+    def worth(self, agent: int, ahead: Ball, *, charged: bool = True) -> Ball:
+        """Return what each action of one agent is worth [S, A_i], by what follows each outcome [S, O]; λ·c is charged.
 
-        Parameters
-        ----------
-        agent
-            i.
-        prices : [k]
-            λ_i, zero where a proof is by support.
-        ahead : [S, O]
-            What it can get at most from the next step on, by outcome.
+        The multipliers are zero where a proof is by support.
         """
-        for j in np.flatnonzero(prices):
-            ahead = ahead - self._costs[..., j] * exactly(prices[j])
+        own = self.multipliers[agent]
+        for j in np.flatnonzero(own) if charged else ():
+            ahead = ahead - self._costs[..., j] * exactly(own[j])
         return self._rewards[agent] + self._game.average(self._step, agent, ahead[..., None])[..., 0]
+
+    def most(self, agent: int, ahead: Ball) -> Most:
+        """Return the greatest of what is allowed in each state; zero where nothing is: no play comes there."""
+        worth, closed = self.worth(agent, ahead), self._closed[agent]
+        if closed is None:  # the claim is not true, and this agent's bound is infinite in the end
+            return Most(np.zeros(len(worth.mid)), float(worth.rad.max()))
+        shut = closed[self._step]
+        upper = np.where(shut.all(axis=1), 0.0, np.where(shut, -np.inf, worth.upper).max(axis=1))
+        return Most(upper, float(worth.rad.max()))
+
+    def paid(self, constraint: int, ahead: Ball) -> Ball:
+        """Return what a constraint pays from this step on under the policy [S], by what follows each outcome [S, O]."""
+        total = (self._costs[..., constraint] + ahead)[..., None]
+        return self._mixtures[0].over(self._game.average(self._step, 0, total)[..., 0])
 
     def followed(self, ahead: Ball) -> Ball:
         """Return what the policy gets and costs from this step on [S, n + k], by the same after it [S, O, n + k]."""
@@ -137,68 +193,65 @@ class _Stage:
         return Ball(np.hstack([now.mid, paid.mid]), np.hstack([now.rad, paid.rad]))
 
 
-def at_moves(game: Shared, step: int) -> Rows:
-    """Return the transition of a step."""
-    return game.moves[0 if len(game.moves) == 1 else step]
+def ahead_of(moves: Rows, table: Ball, discount: float) -> Ball:
+    """Return γ times what is expected of a table [S, m] after each outcome: [S, O, m]."""
+    mean = moves.mean(table)
+    return (mean if discount == 1 else mean * exactly(discount)).reshape(len(table.mid), -1, table.mid.shape[1])
 
 
-def _maximum(worth: Ball, closed: Array | None, step: int) -> Array:
-    """Return the greatest of what is allowed in each state, rounded up; zero where nothing is: no play comes there."""
-    if closed is None:  # the claim is not true, and this agent's bound is infinite in the end
-        return np.zeros(len(worth.mid))
-    lost = closed[step].all(axis=1)
-    return np.where(lost, 0.0, np.where(closed[step], -np.inf, worth.upper).max(axis=1))
-
-
-def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any]) -> tuple[Array, Ball, Array]:
-    """Return what each agent can get at most from each state [S, n], what the policy gets and costs [S, n + k], and by
-    how much the residuals raised the former [n].
-    """
-    discount, (states, agents) = float(claim.discount), (len(game.initial), len(claim.policy))
-    shape = (states, agents + len(claim.thresholds))
+def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any]) -> Sums:
+    """Sum for ever."""
+    discount, agents = float(claim.discount), len(claim.policy)
     own = [rows.table for rows in game.mixtures[0]]
-    system = np.eye(states) - discount * _chain(game, 0, own[0])
-    stage = _Stage(game, 0, discount)
-
-    def residual(table: Array) -> Ball:
-        return stage.followed(stage.ahead(exactly(table))) - exactly(table)
-
-    current = np.zeros(shape)
-    for _ in range(3):  # the first solves, the others refine
-        current = current + _about_solved(system, residual(current).mid)
-    centred = _centred(current)
-    for _ in range(2):
-        centred = _centred(centred + _about_solved(system, _centred(residual(centred).mid)))
+    stage = Stage(game, 0, multipliers, closed, discount)
     reached = _reached(claim, game, discount)[0]
-    held = []
-    for table in (current, centred):
-        off = residual(table)[reached]
-        low, high = _for_ever(off.lower.min(axis=0), discount, -np.inf), _for_ever(off.upper.max(axis=0), discount)
-        middle = low / 2 + high / 2
-        around = np.maximum(np.nextafter(high - middle, np.inf), np.nextafter(middle - low, np.inf))
-        held.append(exactly(table) + Ball(middle, np.where(low == high, 0.0, around)))
-    narrower = held[1].rad.max(axis=0) < held[0].rad.max(axis=0)
-    kept = Ball(*(np.where(narrower, getattr(held[1], end), getattr(held[0], end)) for end in ("mid", "rad")))
-
-    best, raised = np.zeros((states, agents)), np.zeros(agents)
+    kept = for_ever(stage, chain(game.moves[0], _played(game, 0, own[0])), reached, discount)
+    best, raised = np.zeros((len(own[0]), agents)), np.zeros(agents)
     for i, (rows, mask) in enumerate(zip(own, closed, strict=True)):
         shut = np.zeros(rows.shape, dtype=bool) if mask is None else mask[0]
         used = ~shut.all(axis=1)
         bounds = []
 
         def worth_of(table: Array, agent: int = i) -> Ball:
-            return stage.worth(agent, multipliers[agent], stage.ahead(exactly(table[:, None]))[..., 0])
+            return stage.worth(agent, stage.ahead(exactly(table[:, None]))[..., 0])
 
         for table in _policy_iteration(game, discount, i, shut, worth_of):
             worth = worth_of(table) - exactly(table[:, None])
             above = np.where(shut, -np.inf, worth.upper)[used]
             about = np.where(shut, -np.inf, worth.mid)[used].max(axis=1)
-            most = _for_ever(above.max(initial=-np.inf if used.any() else 0.0), discount)
+            most = _endless(above.max(initial=-np.inf if used.any() else 0.0), discount)
             bounds.append((exactly(table) + exactly(most)).upper)
             raised[i] = most - about.min(initial=np.inf if used.any() else 0.0) / (1 - discount)
         # Both are bounds, and so is the lesser one; that of a table with numbers that are not finite is none.
         best[:, i] = np.fmin(*bounds)
-    return best, kept, np.maximum(raised, 0.0)
+    return Sums(best, kept, np.maximum(raised, 0.0))
+
+
+def for_ever(stage: Steps, likely: Array, reached: Array, discount: float) -> Ball:
+    """Return what is got and paid for ever [S, n + k], in states that are reached: a mask [S].
+
+    `likely` [S, S] is about how likely each next state is; of it nothing is believed.
+    """
+    system, agents = np.eye(len(likely)) - discount * likely, len(stage.multipliers)
+
+    def residual(table: Array) -> Ball:
+        return stage.followed(stage.ahead(exactly(table))) - exactly(table)
+
+    current = np.zeros((len(likely), agents + stage.multipliers.shape[1]))
+    for _ in range(3):  # the first solves, the others refine
+        current = current + _about_solved(system, residual(current).mid)
+    centred = _centred(current)
+    for _ in range(2):
+        centred = _centred(centred + _about_solved(system, _centred(residual(centred).mid)))
+    held = []
+    for table in (current, centred):
+        off = residual(table)[reached]
+        low, high = _endless(off.lower.min(axis=0), discount, -np.inf), _endless(off.upper.max(axis=0), discount)
+        middle = low / 2 + high / 2
+        around = np.maximum(np.nextafter(high - middle, np.inf), np.nextafter(middle - low, np.inf))
+        held.append(exactly(table) + Ball(middle, np.where(low == high, 0.0, around)))
+    narrower = held[1].rad.max(axis=0) < held[0].rad.max(axis=0)
+    return Ball(*(np.where(narrower, getattr(held[1], end), getattr(held[0], end)) for end in ("mid", "rad")))
 
 
 def _centred(table: Array) -> Array:
@@ -206,7 +259,7 @@ def _centred(table: Array) -> Array:
     return np.asarray(table - (table.min(axis=0) / 2 + table.max(axis=0) / 2))
 
 
-def _for_ever(each: Array, discount: float, towards: float = np.inf) -> Array:
+def _endless(each: Array, discount: float, towards: float = np.inf) -> Array:
     """Return x / (1 − γ), rounded up, or down: what x at every step sums to."""
     total = each / (1 - discount)  # 1 − γ and the quotient are rounded once each
     wider = total + 8 * UNIT * np.abs(total) * np.sign(towards)
@@ -221,14 +274,17 @@ def _about_solved(system: Array, right: Array) -> Array:
         return np.zeros_like(right)
 
 
-def _chain(game: Shared, agent: int, own: Array) -> Array:
-    """Return about how likely each next state is if one agent plays rows [S, A]: [S, S]. It proves nothing."""
-    rows, states = game.moves[0], len(own)
-    weights = (own[:, :, None] * game.likely(0, agent)).sum(axis=1).ravel()
+def chain(moves: Rows, outcomes: Array) -> Array:
+    """Return about how likely each next state is [S, S], given how likely each outcome is [S, O]. It proves nothing."""
+    states, weights = len(outcomes), outcomes.ravel()
     matrix = np.zeros(states * states)
-    outcomes = len(weights) // states
-    np.add.at(matrix, rows.row // outcomes * states + rows.indices, weights[rows.row] * rows.data)
+    np.add.at(matrix, moves.row // outcomes.shape[1] * states + moves.indices, weights[moves.row] * moves.data)
     return matrix.reshape(states, states)
+
+
+def _played(game: Shared, agent: int, own: Array) -> Array:
+    """Return about how likely each outcome is if one agent plays rows [S, A]: [S, O]. It proves nothing."""
+    return np.asarray((own[:, :, None] * game.likely(0, agent)).sum(axis=1))
 
 
 def _policy_iteration(
@@ -254,7 +310,7 @@ def _policy_iteration(
             break
         chosen = np.where(move, better, chosen)
         rows = np.eye(closed.shape[1])[chosen]
-        system = np.eye(states) - discount * _chain(game, agent, rows)
+        system = np.eye(states) - discount * chain(game.moves[0], _played(game, agent, rows))
         best = _about_solved(system, stage[np.arange(states), chosen])
     centred = _centred(best)
     for _ in range(2):
@@ -286,7 +342,7 @@ def closed_shared(claim: Claim, game: Shared, hard: Array) -> tuple[list[Any], t
             continue
 
         def leads(step: int, states: Array, agent: int = i) -> Array:
-            return _among(game, step, agent, at_moves(game, step).highest(states))[1]
+            return _among(game, step, agent, at_step(game.moves, step).highest(states))[1]
 
         closed.append(closure(masks, leads, for_ever=claim.discount is not None) if constraints else masks[0])
     return closed, tuple(kept)
@@ -302,7 +358,7 @@ def _forbidden(claim: Claim, game: Shared, agent: int, constraint: int) -> Any:
     costs, unit = whole(np.stack([game.costs(step)[constraint].ravel() for step in steps]), times=len(steps) + 1)
 
     def outcomes(step: int, ahead: Array) -> tuple[Array, Array]:
-        moves = at_moves(game, step)
+        moves = at_step(game.moves, step)
         low = _among(game, step, agent, costs[0][step] + moves.lowest(ahead))[0]
         return low, _among(game, step, agent, costs[0][step] + moves.highest(ahead))[1]
 
@@ -335,4 +391,4 @@ def _reached(claim: Claim, game: Shared, discount: float) -> Array:
 def _next(game: Shared, step: int, present: Array) -> Array:
     """Return which states may follow some states [S] under the policy."""
     played = (game.possible(step, 0) & game.mixtures[step][0].possible[..., None]).any(axis=1)
-    return at_moves(game, step).entered((played & present[:, None]).ravel()) > 0
+    return np.asarray(at_step(game.moves, step).entered((played & present[:, None]).ravel()) > 0)

@@ -25,11 +25,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from cmpg.proof.check import Checked, check
+from cmpg.proof.check import (
+    Checked,
+    Most,
+    Sums,
+    ahead_of,
+    by_induction,
+    chain,
+    check,
+    concluded,
+    for_ever,
+    from_start,
+)
 from cmpg.proof.claim import ROW_SUM_TOLERANCE, Claim, ClaimError, Csr, JointTables, LocalTables, at_step
 from cmpg.proof.exact import (
     MAX_WORK,
@@ -216,38 +227,14 @@ def check_correlated(claim: CorrelatedClaim) -> Checked:
     """Bound what every agent could gain by not doing as it is recommended."""
     with np.errstate(all="ignore"):
         game = _Recommended(claim)
-        agents, states = len(claim.multipliers), len(claim.tables.initial)
-        raised = np.zeros(agents)
         if claim.discount is None:
-            best, current = np.zeros((states, agents)), exactly(np.zeros((states, agents + len(claim.thresholds))))
-            for step in reversed(range(claim.steps)):
-                options, current = game.back(step, best, current)
-                best = np.stack([each.upper for each in options], axis=1)
-                raised += [each.rounding for each in options]
+            shape = game.states, *claim.multipliers.shape
+            found = by_induction(lambda step: _Shown(game, step), claim.steps, shape)
         else:
-            best, current, raised = game.for_ever()
-        start = Rows(claim.tables.initial[None])
-        totals, most = start.mean(current)[0], start.mean(exactly(best))[0]
-        bounds = []
-        for i, own in enumerate(claim.multipliers):
-            bound = most[i]
-            for price, limit in zip(own, claim.thresholds, strict=True):
-                bound = bound + exactly(price) * exactly(limit)
-            bounds.append(float(bound.upper))
-            raised[i] += float(bound.rad)
-        values, costs = totals[:agents], totals[agents:]
-        gaps = exactly(np.array(bounds)) - values
-        gains = np.maximum(gaps.upper, 0.0)
-        rounding = np.minimum(raised + (gains - np.maximum(gaps.mid, 0.0)), gains)
-    gains, proved, rounding = (np.where(np.isnan(each), np.inf, each) for each in (gains, np.array(bounds), rounding))
-    return Checked(values, proved, costs, gains, rounding, (None,) * len(claim.thresholds))
-
-
-class _Most(NamedTuple):
-    """What an agent can get at most from each state, and how much of that rounding adds."""
-
-    upper: Array  # [S]
-    rounding: float
+            found = game.for_ever()
+        initial, multipliers = claim.tables.initial, claim.multipliers
+        values, costs, limits, raised = from_start(found, initial, multipliers, claim.thresholds)
+        return concluded(values, limits.upper, raised, costs, (None,) * len(claim.thresholds))
 
 
 class _Recommended:
@@ -259,77 +246,20 @@ class _Recommended:
         self.moves = rows_of(claim.tables.transition)
         self.laws = [Mixtures(table.reshape(self.states, -1)) for table in claim.policy]
 
-    def back(self, step: int, best: Array, current: Ball, discount: float = 1.0) -> tuple[list[_Most], Ball]:
-        """Go one step back: what each agent can get at most, and what the device gets and costs [S, n + k]."""
-        claim, law = self.claim, self.laws[step]
-        agents, columns = len(claim.multipliers), current.mid.shape[1]
-        both = Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad]))
-        ahead = at_step(self.moves, step).mean(both)
-        ahead = (ahead if discount == 1 else ahead * exactly(discount)).reshape(self.states, -1, agents + columns)
-        stage = [exactly(at_step(each, step).reshape(self.states, -1)) for each in self._families()]
-        options = []
-        for i, own in enumerate(claim.multipliers):
-            worth = stage[i] + ahead[..., i]
-            for j in np.flatnonzero(own):
-                worth = worth - stage[agents + j] * exactly(own[j])
-            options.append(self._deviating(law, i, worth))
-        now = stacked(stage, axis=2) + ahead[..., agents:]
-        return options, law.over(now)
-
-    def _families(self) -> list[Array]:
-        return [*self.claim.tables.rewards, *self.claim.tables.costs]
-
-    def _replies(self, law: Ball, agent: int, worth: Ball) -> Ball:
-        """Return Σ_{a_{−i}} π(b, a_{−i}|s)·worth(s, a′, a_{−i}): [S, b, a′]."""
-        own = self.actions[agent]
-        split = (
-            each.reshape(*self.shape).moveaxis(1 + agent, 1).reshape(self.states, own, -1) for each in (law, worth)
-        )
-        weights, worths = split
-        return (weights[:, :, None, :] * worths[:, None, :, :]).sum(axis=3)
-
-    def _deviating(self, law: Mixtures, agent: int, worth: Ball) -> _Most:
-        """Return what an agent can get at most from each state, whatever it does about its recommendation."""
-        replies = self._replies(law.ball, agent, worth)
-        if not self.claim.coarse:
-            total = exactly(replies.upper.max(axis=2)).sum(axis=1)
-            return _Most(total.upper, float((total.rad + replies.rad.max(axis=2).sum(axis=1)).max()))
-        followed, blind = law.over(worth), replies.sum(axis=1)
-        most = np.maximum(followed.upper, blind.upper.max(axis=1))
-        return _Most(most, float(max(followed.rad.max(), blind.rad.max())))
-
-    def for_ever(self) -> tuple[Array, Ball, Array]:
+    def for_ever(self) -> Sums:
         """Bound discounted sums by residuals, as `check` does: v comes from policy iteration, and is not believed."""
-        claim, discount = self.claim, float(self.claim.discount)
-        agents, k = len(claim.multipliers), len(claim.thresholds)
-        shape, far = (self.states, agents + k), 1.0 - discount
-
-        def widened(residual: Array) -> Array:
-            return np.asarray(np.nextafter(residual / far * (1 + 8 * UNIT), np.inf) * (residual != 0))
-
-        system = np.eye(self.states) - discount * self._chain(self.laws[0].table)
-        zero, current = np.zeros((self.states, agents)), np.zeros(shape)
-        for _ in range(3):  # the first solves, the others refine
-            now = self.back(0, zero, exactly(current), discount)[1].mid
-            current = current + np.linalg.solve(system, now - current)
-        after = self.back(0, zero, exactly(current), discount)[1] - exactly(current)
-        off = np.maximum(np.abs(after.upper), np.abs(after.lower)).max(axis=0)
-        held = Ball(current, np.broadcast_to(widened(off), shape))
-        best = np.stack([self.likely_best(i) for i in range(agents)], axis=1)
-        options = self.back(0, best, exactly(np.zeros(shape)), discount)[0]
-        raised = np.zeros(agents)
-        for i, option in enumerate(options):
-            residual = max(float((exactly(option.upper) - exactly(best[:, i])).upper.max()), 0.0)
-            raised[i] = float(widened(np.array(residual)))
+        discount, far = float(self.claim.discount), 1.0 - float(self.claim.discount)
+        stage = _Shown(self, 0, discount)
+        everywhere = np.ones(self.states, dtype=bool)
+        held = for_ever(stage, chain(self.moves[0], self.laws[0].table), everywhere, discount)
+        agents = range(len(self.claim.multipliers))
+        best, raised = np.stack([self.likely_best(i) for i in agents], axis=1), np.zeros(len(agents))
+        for i in agents:
+            after = exactly(stage.most(i, stage.ahead(exactly(best[:, [i]]))[..., 0]).upper)
+            residual = max(float((after - exactly(best[:, i])).upper.max()), 0.0)
+            raised[i] = np.nextafter(residual / far * (1 + 8 * UNIT), np.inf) if residual else 0.0
             best[:, i] = (exactly(best[:, i]) + exactly(raised[i])).upper
-        return best, held, raised
-
-    def _chain(self, outcomes: Array) -> Array:
-        """Return about how likely each next state is, by the law of joint actions [S, O]: [S, S]. It proves nothing."""
-        rows = self.moves[0]
-        weights, matrix = outcomes.ravel(), np.zeros(self.states * self.states)
-        np.add.at(matrix, rows.row // outcomes.shape[1] * self.states + rows.indices, weights[rows.row] * rows.data)
-        return matrix.reshape(self.states, self.states)
+        return Sums(best, held, raised)
 
     def likely_best(self, agent: int) -> Array:
         """Return about what one agent can get from each state [S]. It proves nothing."""
@@ -356,12 +286,53 @@ class _Recommended:
             outcomes = np.moveaxis(moved.reshape(self.states, own, *np.delete(self.actions, agent)), 1, 1 + agent)
             outcomes = outcomes.reshape(stage.shape)
             better = np.linalg.solve(
-                np.eye(self.states) - discount * self._chain(outcomes), (outcomes * stage).sum(axis=1)
+                np.eye(self.states) - discount * chain(self.moves[0], outcomes), (outcomes * stage).sum(axis=1)
             )
             if np.all(better <= value + 1e-14 * (1 + np.abs(better).max())) and np.any(value):
                 break
             value = better
         return value
+
+
+class _Shown:
+    """One step of the game: what agents may do with what they are shown."""
+
+    def __init__(self, game: _Recommended, step: int, discount: float = 1.0) -> None:
+        claim = game.claim
+        self._game, self._law, self._coarse = game, game.laws[step], claim.coarse
+        self._moves, self._discount = at_step(game.moves, step), discount
+        self.multipliers = claim.multipliers
+        tables = [*claim.tables.rewards, *claim.tables.costs]
+        self._stage = [exactly(at_step(each, step).reshape(game.states, -1)) for each in tables]  # n + k of [S, ΠA]
+
+    def ahead(self, table: Ball) -> Ball:
+        """Return what is expected of a table [S, m] at the next step, by joint action: [S, ΠA, m]."""
+        return ahead_of(self._moves, table, self._discount)
+
+    def most(self, agent: int, ahead: Ball) -> Most:
+        """Return what an agent can get at most from each state, whatever it does about its recommendation."""
+        worth, own = self._stage[agent] + ahead, self.multipliers[agent]
+        for j in np.flatnonzero(own):
+            worth = worth - self._stage[len(self.multipliers) + j] * exactly(own[j])
+        replies = self._replies(agent, worth)
+        if not self._coarse:
+            total = exactly(replies.upper.max(axis=2)).sum(axis=1)
+            return Most(total.upper, float((total.rad + replies.rad.max(axis=2).sum(axis=1)).max()))
+        followed, blind = self._law.over(worth), replies.sum(axis=1)
+        most = np.maximum(followed.upper, blind.upper.max(axis=1))
+        return Most(most, float(max(followed.rad.max(), blind.rad.max())))
+
+    def followed(self, ahead: Ball) -> Ball:
+        """Return what is got and paid from this step on [S, n + k], by the same after it [S, ΠA, n + k]."""
+        return self._law.over(stacked(self._stage, axis=2) + ahead)
+
+    def _replies(self, agent: int, worth: Ball) -> Ball:
+        """Return Σ_{a_{−i}} π(b, a_{−i}|s)·worth(s, a′, a_{−i}): [S, b, a′]."""
+        shape, own = self._game.shape, self._game.actions[agent]
+        weights, worths = (
+            each.reshape(*shape).moveaxis(1 + agent, 1).reshape(shape[0], own, -1) for each in (self._law.ball, worth)
+        )
+        return (weights[:, :, None, :] * worths[:, None, :, :]).sum(axis=3)
 
 
 # --- Correlated policies, in rationals --------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmpg.proof.check import Checked
-from cmpg.proof.claim import Claim, ClaimError, Csr, JointTables
-from cmpg.proof.rounding import TINY, UNIT, Array, Ball, Rows, exactly, stacked
+from cmpg.proof.check import Checked, Stage, with_budgets
+from cmpg.proof.claim import Claim, ClaimError, Csr, JointTables, at_step
+from cmpg.proof.rounding import TINY, UNIT, Array, Ball, Rows, exactly
 from cmpg.proof.shared import Joint
 
 
@@ -40,9 +40,8 @@ def check_robust(claim: Claim, error: float) -> tuple[Checked, Array]:
         raise ClaimError(f"the error of the model is {error}; a number from 0 to 1 is required.")
     if np.isinf(claim.multipliers).any():
         raise ClaimError("a proof by support says which moves are impossible, and in a box of models none is.")
-    game = Joint(claim)
     with np.errstate(all="ignore"):
-        return _checked(claim, game, _rows_of(claim), error)
+        return _checked(claim, Joint(claim), _rows_of(claim), error)
 
 
 def _rows_of(claim: Claim) -> list[Array]:
@@ -85,63 +84,34 @@ def least_mean(rows: Array, error: float, values: Array) -> Ball:
 
 
 def _checked(claim: Claim, game: Joint, rows: list[Array], error: float) -> tuple[Checked, Array]:
-    agents, states = len(claim.policy), len(game.initial)
-    constraints = len(claim.thresholds)
+    agents, states, constraints = len(claim.policy), len(game.initial), len(claim.thresholds)
     most, least, spent = np.zeros((states, agents)), np.zeros((states, agents)), np.zeros((states, constraints))
     worst = np.zeros((states, agents))  # W: of deviations, where the model is the worst for them
     raised = np.zeros(agents)
     for step in reversed(range(claim.steps)):
-        table = rows[0 if len(rows) == 1 else step]
-        costs = exactly(np.moveaxis(game.costs(step), 0, -1))  # [S, O, k]
-        own = game.mixtures[step]
-        bounds, worst_bounds, kept = [], [], []
-        for i in range(agents):
-            reward = game.reward(step, i)
+        table, own = at_step(rows, step), game.mixtures[step]
+        stage = Stage(game, step, claim.multipliers, ())
 
-            def deviating(
-                ahead: Ball, i: int = i, step: int = step, costs: Ball = costs, reward: Ball = reward
-            ) -> Ball:
-                """Return what each own action is worth at the multipliers, by what follows joint actions: [S, A_i]."""
-                worth = ahead.reshape(states, -1)
-                for j in np.flatnonzero(claim.multipliers[i]):
-                    worth = worth - costs[..., j] * exactly(claim.multipliers[i, j])
-                return reward + game.average(step, i, worth[..., None])[..., 0]
+        def greatest(values: Array, table: Array = table) -> Ball:
+            return greatest_mean(table, error, values).reshape(states, -1)
 
-            q = deviating(greatest_mean(table, error, most[:, i]))
-            bounds.append(q.upper.max(axis=1))
-            raised[i] += float(q.rad.max())
-            worst_bounds.append(deviating(least_mean(table, error, worst[:, i])).upper.max(axis=1))
-            ahead = least_mean(table, error, least[:, i]).reshape(states, -1)
-            kept.append(own[i].over(reward + game.average(step, i, ahead[..., None])[..., 0]).lower)
-        paid = [
-            own[0]
-            .over(
-                game.average(
-                    step, 0, (costs[..., j] + greatest_mean(table, error, spent[:, j]).reshape(states, -1))[..., None]
-                )[..., 0]
-            )
-            .upper
-            for j in range(constraints)
-        ]
+        def smallest(values: Array, table: Array = table) -> Ball:
+            return least_mean(table, error, values).reshape(states, -1)
+
+        options = [stage.worth(i, greatest(most[:, i])) for i in range(agents)]
+        raised += [float(each.rad.max()) for each in options]
+        bounds = [each.upper.max(axis=1) for each in options]
+        worst_bounds = [stage.worth(i, smallest(worst[:, i])).upper.max(axis=1) for i in range(agents)]
+        kept = [own[i].over(stage.worth(i, smallest(least[:, i]), charged=False)).lower for i in range(agents)]
+        paid = [stage.paid(j, greatest(spent[:, j])).upper for j in range(constraints)]
         most, least, worst = (np.stack(each, axis=1) for each in (bounds, kept, worst_bounds))
         spent = np.stack(paid, axis=1) if paid else spent
     start = Rows(game.initial[None])
     top, top_of_worst, bottom, costs_at = (start.mean(exactly(each))[0] for each in (most, worst, least, spent))
-    ceiling = _with_budget(claim, top)
-    gains = _above(ceiling, bottom)
-    found = Checked(bottom, ceiling, costs_at, gains, np.minimum(raised, gains), (None,) * constraints)
-    return found, _above(_with_budget(claim, top_of_worst), bottom)
-
-
-def _with_budget(claim: Claim, values: Ball) -> Array:
-    """Return λ_i·α + values, rounded up: [n]."""
-    limits = []
-    for i, prices in enumerate(claim.multipliers):
-        bound = values[i]
-        for price, limit in zip(prices, claim.thresholds, strict=True):
-            bound = bound + exactly(price) * exactly(limit)
-        limits.append(bound)
-    return stacked(limits).upper
+    ceilings = [with_budgets(each, claim.multipliers, claim.thresholds).upper for each in (top, top_of_worst)]
+    gains = _above(ceilings[0], bottom)
+    found = Checked(bottom, ceilings[0], costs_at, gains, np.minimum(raised, gains), (None,) * constraints)
+    return found, _above(ceilings[1], bottom)
 
 
 def _above(bounds: Array, values: Ball) -> Array:
