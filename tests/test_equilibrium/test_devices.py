@@ -27,6 +27,18 @@ def test_a_device_is_read_back_as_it_was(tmp_path, concept, ending):
     assert np.array_equal(again.gains, found.certificate.gains)
 
 
+def test_rows_of_a_transition_that_are_divided_are_counted_of_devices_as_of_policies():
+    sixths = np.full((1, 6, 2, 6), 1 / 6)  # their exact sum is not one
+    game = cmpg.JointGame(
+        transition=sixths, rewards=np.ones((1, 1, 6, 2)), costs=np.zeros((0, 1, 6, 2)), thresholds=[],
+        initial=np.eye(6)[0], horizon=2,
+    )  # fmt: skip
+    law = np.broadcast_to([1.0, 0.0], (2, 6, 2))
+    policy = cmpg.certify(game, cmpg.JointPolicy((law,)), exact=True)
+    device = cmpg.certify(game, cmpg.CorrelatedPolicy(law), exact=True)
+    assert device.rescaled == policy.rescaled == 12
+
+
 def test_a_folder_is_proved_again_and_one_that_contradicts_itself_is_refused(tmp_path):
     found = cmpg.recommend(counter_example())
     found.save(tmp_path / "run")

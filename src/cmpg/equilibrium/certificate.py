@@ -55,7 +55,7 @@ from cmpg.proof.exact import ExactlyChecked, TooLarge
 from cmpg.proof.robust import check_robust
 from cmpg.proof.truncation import Tail
 from cmpg.proof.verdict import Feasibility as Feasibility
-from cmpg.proof.verdict import Findings, affordable_costs, decided, judge, judge_exactly, seconds_to_check
+from cmpg.proof.verdict import Findings, affordable_costs, decided, findings, judge, judge_exactly, seconds_to_check
 from cmpg.summaries import Summary, at_most, counted, html, line, text
 
 if TYPE_CHECKING:
@@ -310,10 +310,7 @@ def _robust(game: Game, policy: JointPolicy, multipliers: FloatArray, error: flo
         found, worst_case_gains = check_robust(claim_of(game, policy, multipliers), error)
     except ClaimError as problem:
         raise UnsupportedError(type(game).__name__, "has no claim with a model error", str(problem)) from None
-    feasibility, excess = decided(
-        np.asarray(game.thresholds), found.costs.lower, found.costs.upper, found.kept, lambda: None
-    )
-    judged = Findings(feasibility, found.gains, found.values.mid, found.bounds, found.costs.mid, found.rounding, excess)
+    judged = findings(found, np.asarray(game.thresholds), lambda: None)
     certificate = as_certificate(game, multipliers, judged, judged_by=KERNEL)
     return replace(certificate, model_error=error, worst_case_gains=worst_case_gains)
 

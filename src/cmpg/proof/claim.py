@@ -10,7 +10,7 @@ thresholds that bind it. Deviations depend on what policies of that form depend 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
 from math import comb
 from typing import Any
@@ -101,17 +101,17 @@ class Claim:
         return tables or isinstance(self.discount, Fraction)
 
 
-def arrays_of(claim: Claim) -> list[Array]:
-    """Return all arrays of a claim that hold numbers."""
-    tables, found = claim.tables, [claim.thresholds, claim.multipliers, *claim.policy]
-    holders = (tables, *tables.agents) if isinstance(tables, LocalTables) else (tables,)
-    for holder in holders:
-        for value in vars(holder).values():
-            for each in value if isinstance(value, tuple) and not isinstance(value, Csr) else (value,):
-                if isinstance(each, np.ndarray):
-                    found.append(each)
-                elif isinstance(each, Csr):
-                    found.append(each.data)
+def arrays_of(record: Any) -> list[Array]:
+    """Return all arrays of a claim, or of its tables, that hold numbers."""
+    found: list[Array] = []
+    for value in vars(record).values():
+        for each in value if type(value) is tuple else (value,):
+            if isinstance(each, Csr):
+                found.append(each.data)
+            elif isinstance(each, np.ndarray):
+                found.append(each)
+            elif is_dataclass(each):
+                found += arrays_of(each)
     return found
 
 

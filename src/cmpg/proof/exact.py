@@ -15,10 +15,10 @@ best policy. `TooLarge` is raised where the digits or the work would be too many
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property, partial
 from itertools import pairwise, product
 from math import fsum, gcd, lcm, prod
 from typing import Any
@@ -28,7 +28,7 @@ import numpy as np
 from cmpg.proof.check import closed_shared
 from cmpg.proof.claim import AgentTables, Claim, CountingTables, Csr, JointTables, LocalTables, at_step
 from cmpg.proof.local import Fleet, closed_local, reach
-from cmpg.proof.rounding import Array
+from cmpg.proof.rounding import Array, num_rows
 from cmpg.proof.shared import Counting, Joint, class_of
 from cmpg.proof.support import whole
 
@@ -64,24 +64,25 @@ class ExactlyChecked:
 
 def check_exactly(claim: Claim, *, max_work: int = MAX_WORK) -> ExactlyChecked:
     """Judge a claim in rationals, or raise `TooLarge`."""
-    budget = Budget(max_work)
-    game = _LocalGame(claim, budget) if isinstance(claim.tables, LocalTables) else _SharedGame(claim, budget)
+    game = _game(claim, max_work)
     costs = game.costs()
-    return ExactlyChecked(game.values(), game.bounds(), costs, _uneven_rows(claim))
+    tables = claim.tables
+    holders: Sequence[Any] = tables.agents if isinstance(tables, LocalTables) else (tables,)
+    return ExactlyChecked(game.values(), game.bounds(), costs, uneven_rows(holders, claim.policy))
 
 
 def exact_costs(claim: Claim, *, max_work: int) -> list[Fraction]:
     """Return what the policy costs, or raise `TooLarge`."""
-    budget = Budget(max_work)
-    game = _LocalGame(claim, budget) if isinstance(claim.tables, LocalTables) else _SharedGame(claim, budget)
-    return game.costs()
+    return _game(claim, max_work).costs()
 
 
 def exact_values(claim: Claim, *, max_work: int) -> list[Fraction]:
     """Return what the policy is worth to each agent, or raise `TooLarge`."""
-    budget = Budget(max_work)
-    game = _LocalGame(claim, budget) if isinstance(claim.tables, LocalTables) else _SharedGame(claim, budget)
-    return game.values()
+    return _game(claim, max_work).values()
+
+
+def _game(claim: Claim, max_work: int) -> _LocalGame | _SharedGame:
+    return (_LocalGame if isinstance(claim.tables, LocalTables) else _SharedGame)(claim, Budget(max_work))
 
 
 class Budget:
@@ -138,13 +139,11 @@ def matrix_row(matrix: Array | Csr, row: int) -> Row:
     return _row(zip(some.tolist(), matrix[row, some].tolist(), strict=True))
 
 
-def _uneven_rows(claim: Claim) -> int:
-    """Return how many rows of probabilities do not sum to exactly one."""
-    tables = claim.tables
-    holders: Sequence[Any] = tables.agents if isinstance(tables, LocalTables) else (tables,)
+def uneven_rows(holders: Sequence[Any], policy: Iterable[Array]) -> int:
+    """Return how many rows of probabilities do not sum to exactly one, of tables with a transition and of policies."""
     matrices = {id(each): each for holder in holders for each in holder.transition}
     rows = [holder.initial.tolist() for holder in holders]
-    for table in claim.policy:
+    for table in policy:
         rows += table.reshape(-1, table.shape[-1]).tolist()
     for matrix in matrices.values():
         if isinstance(matrix, Csr):
@@ -184,6 +183,84 @@ def _greatest(
     return [best.get(state, 0) for state in range(states)]  # no play comes to a state where everything is forbidden
 
 
+class Play:
+    """What happens on a shared state, given how likely each outcome of a step is."""
+
+    def __init__(
+        self,
+        tables: JointTables | CountingTables,
+        steps: int,
+        discount: Fraction | None,
+        played: Callable[[int, int], Iterable[tuple[int, Fraction]]],
+        budget: Budget,
+    ) -> None:
+        """Take the tables, and what returns outcomes with their probabilities, by step and state."""
+        self.initial = matrix_row(tables.initial[None], 0)
+        self._steps, self._discount, self._played, self._budget = steps, discount, played, budget
+        self._transition, self._outcomes = tables.transition, num_rows(tables.transition[0]) // len(tables.initial)
+        self._rows = cache(lambda index, row: matrix_row(self._transition[index], row))
+
+    def moves(self, step: int, state: int, outcome: int) -> Row:
+        """Return where an outcome leads."""
+        return self._rows(0 if len(self._transition) == 1 else step, state * self._outcomes + outcome)
+
+    def at_start(self, value: Callable[[int], Fraction]) -> Fraction:
+        """Return the mean of what states are worth at the start."""
+        return sum((w * value(s) for s, w in self.initial.entries), Fraction(0)) / self.initial.total
+
+    def expected(self, entry: Callable[[int, int], Fraction]) -> Fraction:
+        """Return the sum of entry(step, state) along what happens."""
+        if self._discount is None:
+            return sum((p * entry(h, s) for h, here in enumerate(self.mass) for s, p in here.items()), Fraction(0))
+        # Solve v = r + γ P v over the states that may be come to.
+        chain: dict[int, tuple[Fraction, dict[int, Fraction]]] = {}
+        waiting = [s for s, _ in self.initial.entries]
+        while waiting:
+            state = waiting.pop()
+            if state in chain:
+                continue
+            ahead: dict[int, Fraction] = {}
+            for outcome, share in self._played(0, state) if self._discount else ():
+                row = self.moves(0, state, outcome)
+                for target, weight in row.entries:
+                    ahead[target] = ahead.get(target, Fraction(0)) + share * Fraction(weight, row.total)
+            chain[state] = entry(0, state), ahead
+            waiting += ahead
+        values = solved_chain(chain, self._discount, self._budget)
+        return self.at_start(lambda state: values[state])
+
+    @cached_property
+    def mass(self) -> list[dict[int, Fraction]]:
+        """How likely each state is at each step."""
+        present = dict(self.initial.entries)
+        scale, found = self.initial.total, []
+        for step in range(self._steps):
+            found.append({s: Fraction(weight, scale) for s, weight in present.items()})
+            if step + 1 == self._steps:
+                break
+            ways = [
+                (weight * share.numerator, share.denominator * row.total, row)
+                for s, weight in present.items()
+                for outcome, share in self._played(step, s)
+                for row in [self.moves(step, s, outcome)]
+            ]
+            factor = lcm(*(bottom for _, bottom, _ in ways))
+            scale *= factor
+            self._budget.spend(sum(len(row.entries) for *_, row in ways), scale)
+            present = {}
+            for weight, bottom, row in ways:
+                times = weight * (factor // bottom)
+                for target, chance in row.entries:
+                    present[target] = present.get(target, 0) + times * chance
+        return found
+
+
+def budgets(multipliers: Sequence[Fraction], thresholds: Array) -> Fraction:
+    """Return λ·α."""
+    limits = map(exact, thresholds.tolist())
+    return sum((price * limit for price, limit in zip(multipliers, limits, strict=True)), Fraction(0))
+
+
 class _SharedGame:
     """A game on a shared state."""
 
@@ -193,18 +270,11 @@ class _SharedGame:
         self.agents, self.states = len(claim.policy), len(claim.tables.initial)
         self.counting = isinstance(claim.tables, CountingTables)
         self.actions = [table.shape[2] for table in claim.policy]
-        self.initial = _row(enumerate(claim.tables.initial.tolist()))
-        self.discount = None if claim.discount is None else exact(claim.discount)
         self.plays = cache(lambda step, state, agent: _row(enumerate(claim.policy[agent][step, state].tolist())))
-        self._outcomes = self.tables.class_rewards.shape[3] if self.counting else prod(self.actions)  # type: ignore[union-attr]
-        self.rows = cache(lambda index, row: matrix_row(self.tables.transition[index], row))
         self.others = cache(self._others)
         self.stage = cache(self._stage)
-
-    def moves(self, step: int, state: int, outcome: int) -> Row:
-        """Return where an outcome leads."""
-        index = 0 if len(self.tables.transition) == 1 else step
-        return self.rows(index, state * self._outcomes + outcome)
+        discount = None if claim.discount is None else exact(claim.discount)
+        self.play = Play(claim.tables, claim.steps, discount, self.played, budget)
 
     def _others(self, step: int, state: int, agent: int) -> tuple[list[tuple[Any, int]], int]:
         """Return what the others may do, and what the weights are divided by."""
@@ -268,39 +338,6 @@ class _SharedGame:
                 found[outcome] = found.get(outcome, Fraction(0)) + share
         return list(found.items())
 
-    @property
-    def mass(self) -> list[dict[int, Fraction]]:
-        """How likely each state is at each step."""
-        if not hasattr(self, "_mass"):
-            present = {s: weight for s, weight in self.initial.entries}
-            scale, found = self.initial.total, []
-            for step in range(self.claim.steps):
-                found.append({s: Fraction(weight, scale) for s, weight in present.items()})
-                if step + 1 == self.claim.steps:
-                    break
-                ways = [
-                    (weight * share.numerator, share.denominator * row.total, row)
-                    for s, weight in present.items()
-                    for outcome, share in self.played(step, s)
-                    for row in [self.moves(step, s, outcome)]
-                ]
-                factor = lcm(*(bottom for _, bottom, _ in ways))
-                scale *= factor
-                self.budget.spend(sum(len(row.entries) for *_, row in ways), scale)
-                present = {}
-                for weight, bottom, row in ways:
-                    times = weight * (factor // bottom)
-                    for target, chance in row.entries:
-                        present[target] = present.get(target, 0) + times * chance
-            self._mass = found
-        return self._mass
-
-    def expected(self, entry: Any) -> Fraction:
-        """Return the sum of entry(step, state) along what happens under the policy."""
-        if self.discount is not None:
-            return self._discounted_sum(entry)
-        return sum((p * entry(h, s) for h, present in enumerate(self.mass) for s, p in present.items()), Fraction(0))
-
     def values(self) -> list[Fraction]:
         """Return V^{r_i}."""
 
@@ -309,7 +346,7 @@ class _SharedGame:
             got = sum((w * self.stage(step, state, agent, a)[1] for a, w in row.entries), Fraction(0))
             return got / row.total
 
-        return [self.expected(lambda h, s, i=i: reward(i, h, s)) for i in range(self.agents)]
+        return [self.play.expected(partial(reward, i)) for i in range(self.agents)]
 
     def costs(self) -> list[Fraction]:
         """Return V^{c_j}."""
@@ -319,7 +356,7 @@ class _SharedGame:
             return sum((p * self.cost(constraint, step, state, outcome) for outcome, p in each), Fraction(0))
 
         count = len(self.claim.thresholds)
-        return [self.expected(lambda h, s, j=j: paid(j, h, s)) for j in range(count)]
+        return [self.play.expected(partial(paid, j)) for j in range(count)]
 
     def bounds(self) -> list[Fraction | None]:
         """Return what each agent could get at most by a deviation that meets the thresholds."""
@@ -330,13 +367,11 @@ class _SharedGame:
         for i in range(self.agents):
             own = [Fraction(0) if hard[i, j] else exact(each) for j, each in enumerate(claim.multipliers[i].tolist())]
             mask = closed[i]
-            if hard[i].any() and (mask is None or any([mask[0, s].all() for s, _ in self.initial.entries])):
+            if hard[i].any() and (mask is None or any([mask[0, s].all() for s, _ in self.play.initial.entries])):
                 found.append(None)
                 continue
-            best = self._best(i, own, mask) if self.discount is None else self._discounted_best(i, own, mask)
-            total = sum((w * best(s) for s, w in self.initial.entries), Fraction(0)) / self.initial.total
-            limits = [exact(each) for each in claim.thresholds.tolist()]
-            found.append(total + sum((p * limit for p, limit in zip(own, limits, strict=True)), Fraction(0)))
+            best = self._best(i, own, mask) if claim.discount is None else self._discounted_best(i, own, mask)
+            found.append(self.play.at_start(best) + budgets(own, claim.thresholds))
         return found
 
     def charged(self, step: int, state: int, agent: int, action: int, multipliers: Sequence[Fraction]) -> Fraction:
@@ -362,7 +397,7 @@ class _SharedGame:
             last = step + 1 == self.claim.steps
             ways = {} if last else {pair: self.stage(step, pair[0], agent, pair[1]) for pair in pairs}
             rows = {
-                (pair[0], outcome): self.moves(step, pair[0], outcome)
+                (pair[0], outcome): self.play.moves(step, pair[0], outcome)
                 for pair, (branches, *_) in ways.items()
                 for outcome, _ in branches
             }
@@ -383,28 +418,9 @@ class _SharedGame:
             scale = grown
         return lambda state: Fraction(ahead[state], scale)
 
-    def _discounted_sum(self, entry: Any) -> Fraction:
-        """Solve v = r + γ P v over the states that the policy may come to."""
-        chain: dict[int, tuple[Fraction, dict[int, Fraction]]] = {}
-        waiting = [s for s, _ in self.initial.entries]
-        while waiting:
-            state = waiting.pop()
-            if state in chain:
-                continue
-            ahead: dict[int, Fraction] = {}
-            for outcome, share in self.played(0, state) if self.discount else ():
-                row = self.moves(0, state, outcome)
-                for target, weight in row.entries:
-                    ahead[target] = ahead.get(target, Fraction(0)) + share * Fraction(weight, row.total)
-            chain[state] = entry(0, state), ahead
-            waiting += ahead
-        values = solved_chain(chain, self.discount or Fraction(0), self.budget)
-        return sum((w * values[s] for s, w in self.initial.entries), Fraction(0)) / self.initial.total
-
     def _discounted_best(self, agent: int, multipliers: Sequence[Fraction], closed: Any) -> Any:
         """Return a bound on max V^{r − λ·c} from each state: the value of a policy, and its residual."""
-        assert self.discount is not None
-        discount = self.discount
+        discount = exact(self.claim.discount)
         mask = np.zeros((1, self.states, self.actions[agent]), dtype=bool) if closed is None else closed
         lost = mask[0].all(axis=1)
         allowed = [np.flatnonzero(~row).tolist() or [0] for row in mask[0]]
@@ -417,7 +433,7 @@ class _SharedGame:
             found: dict[int, Fraction] = {}
             branches, _, total = self.stage(0, state, agent, action)
             for outcome, weight in branches:
-                row = self.moves(0, state, outcome)
+                row = self.play.moves(0, state, outcome)
                 for target, chance in row.entries:
                     found[target] = found.get(target, Fraction(0)) + Fraction(weight * chance, total * row.total)
             return found

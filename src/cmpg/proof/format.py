@@ -24,7 +24,7 @@ import numpy as np
 from cmpg.proof.claim import AgentTables, Claim, ClaimError, CountingTables, JointTables, LocalTables
 from cmpg.proof.infeasible import InfeasibilityClaim, exact_bounds
 from cmpg.proof.recommendations import CorrelatedClaim, RotaClaim, judge_recommendation_exactly
-from cmpg.proof.rounding import Array, Csr
+from cmpg.proof.rounding import Array, Csr, num_rows
 from cmpg.proof.verdict import Feasibility, judge_exactly, nearest
 
 AnyClaim = Claim | RotaClaim | CorrelatedClaim
@@ -350,7 +350,7 @@ def _initial(words: str, row: Array, rows: _Rows) -> Iterator[str]:
 def _transitions(words: str, matrices: Sequence[Array | Csr], shape: Sequence[int], rows: _Rows) -> Iterator[str]:
     """Yield a line for each row of matrices [S·A…, S]."""
     for step, matrix in _steps(matrices):
-        for row, where in enumerate(product(*map(range, (_num_rows(matrix) // int(np.prod(shape)), *shape)))):
+        for row, where in enumerate(product(*map(range, (num_rows(matrix) // int(np.prod(shape)), *shape)))):
             if isinstance(matrix, Csr):
                 part = slice(matrix.indptr[row], matrix.indptr[row + 1])
                 entries = [
@@ -373,10 +373,6 @@ def _entries(words: str, table: Array) -> Iterator[str]:
 def _steps(tables: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each step and what holds there; `*` where one thing holds at every step."""
     return iter([("*", tables[0])]) if len(tables) == 1 else enumerate(tables)
-
-
-def _num_rows(matrix: Array | Csr) -> int:
-    return len(matrix.indptr) - 1 if isinstance(matrix, Csr) else len(matrix)
 
 
 def _text(number: Any) -> str:

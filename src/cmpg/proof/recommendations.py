@@ -46,15 +46,17 @@ from cmpg.proof.exact import (
     MAX_WORK,
     Budget,
     ExactlyChecked,
+    Play,
     TooLarge,
+    budgets,
     check_exactly,
     exact,
     exact_costs,
     matrix_row,
-    solved_chain,
+    uneven_rows,
 )
 from cmpg.proof.rounding import UNIT, Array, Ball, Mixtures, Rows, exactly, rows_of, stacked
-from cmpg.proof.verdict import MAX_DECIDING_WORK, Findings, decided, exact_findings
+from cmpg.proof.verdict import MAX_DECIDING_WORK, Findings, exact_findings, findings
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +82,6 @@ class RotaClaim:
             if not np.array_equal(mode.multipliers, first.multipliers):
                 # Each could be an equilibrium at its own price, and an agent would still gain by spending more in one.
                 raise ClaimError(f"mode {m} of the rota is claimed at other multipliers than mode 0.")
-
-    @property
-    def is_rational(self) -> bool:
-        """Whether a table, or a weight, is a Fraction."""
-        return self.weights.dtype == object or any(mode.is_rational for mode in self.modes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +124,6 @@ class CorrelatedClaim:
         """The length of the policy's step axis."""
         return len(self.policy)
 
-    @property
-    def is_rational(self) -> bool:
-        """Whether a table holds Fractions."""
-        tables = self.tables
-        matrices = [each.data if isinstance(each, Csr) else each for each in tables.transition]
-        held = [tables.initial, *matrices, tables.rewards, tables.costs, self.thresholds, self.policy, self.multipliers]
-        return object in [table.dtype for table in held] or isinstance(self.discount, Fraction)
-
 
 RecommendationClaim = RotaClaim | CorrelatedClaim
 
@@ -143,10 +132,7 @@ def judge_recommendation(claim: RecommendationClaim) -> Findings:
     """Judge a claim whose tables hold floats."""
     found = check_rota(claim) if isinstance(claim, RotaClaim) else check_correlated(claim)
     limits = claim.modes[0].thresholds if isinstance(claim, RotaClaim) else claim.thresholds
-    with np.errstate(all="ignore"):  # what is not finite meets no threshold
-        lower, upper = found.costs.lower, found.costs.upper
-    feasibility, excess = decided(limits, lower, upper, found.kept, lambda: _affordable_costs(claim))
-    return Findings(feasibility, found.gains, found.values.mid, found.bounds, found.costs.mid, found.rounding, excess)
+    return findings(found, limits, lambda: _affordable_costs(claim))
 
 
 def judge_recommendation_exactly(claim: RecommendationClaim) -> Findings:
@@ -342,85 +328,51 @@ class _CorrelatedGame:
     """A joint game whose joint actions a device draws, in rationals."""
 
     def __init__(self, claim: CorrelatedClaim, budget: Budget) -> None:
-        self.claim, self.budget = claim, budget
+        self.claim, self.tables, self.budget = claim, claim.tables, budget
         self.shape = claim.tables.rewards.shape[2:]
-        self.states, self.outcomes = self.shape[0], int(np.prod(self.shape[1:]))
-        self.initial = _divided(claim.tables.initial.tolist())
-        self.laws = [[_divided(row) for row in table.reshape(self.states, -1).tolist()] for table in claim.policy]
-        self._rows: dict[tuple[int, int], dict[int, Fraction]] = {}
+        self.states = self.shape[0]
+        self.laws = [
+            [matrix_row(law, s) for s in range(self.states)]
+            for law in claim.policy.reshape(len(claim.policy), self.states, -1)
+        ]
+        discount = None if claim.discount is None else exact(claim.discount)
+        self.play = Play(claim.tables, claim.steps, discount, self.drawn, budget)
+
+    def drawn(self, step: int, state: int) -> list[tuple[int, Fraction]]:
+        """Return how likely each joint action is."""
+        law = self.laws[step][state]
+        return [(outcome, Fraction(weight, law.total)) for outcome, weight in law.entries]
 
     def checked(self) -> ExactlyChecked:
         """Return values, bounds and costs."""
         agents = range(len(self.claim.multipliers))
-        values = [self.sum_of(self.claim.tables.rewards[i]) for i in agents]
-        return ExactlyChecked(values, [self.bound(i) for i in agents], self.costs(), self._uneven())
+        uneven = uneven_rows([self.tables], [table.reshape(self.states, -1) for table in self.claim.policy])
+        values = list(map(self.sum_of, self.tables.rewards))
+        return ExactlyChecked(values, [self.bound(i) for i in agents], self.costs(), uneven)
 
     def costs(self) -> list[Fraction]:
         """Return V^{c_j}."""
-        return [self.sum_of(table) for table in self.claim.tables.costs]
-
-    def _uneven(self) -> int:
-        tables = [self.claim.tables.initial, *(table.reshape(self.states, -1) for table in self.claim.policy)]
-        rows = [row for table in tables for row in np.atleast_2d(table).tolist()]
-        return sum(sum(map(exact, row)) != 1 for row in rows)
-
-    def moves(self, step: int, state: int, outcome: int) -> dict[int, Fraction]:
-        """Return where a joint action leads."""
-        index = 0 if len(self.claim.tables.transition) == 1 else step
-        key = (index, state * self.outcomes + outcome)
-        if key not in self._rows:
-            row = matrix_row(self.claim.tables.transition[index], key[1])
-            self._rows[key] = {target: Fraction(weight, row.total) for target, weight in row.entries}
-        return self._rows[key]
-
-    def mean(self, step: int, state: int, outcome: int, ahead: Sequence[Fraction]) -> Fraction:
-        """Return the expectation of numbers [S] after a joint action."""
-        row = self.moves(step, state, outcome)
-        self.budget.spend(len(row), max((ahead[target].denominator for target in row), default=1))
-        return sum((p * ahead[target] for target, p in row.items()), Fraction(0))
+        return list(map(self.sum_of, self.tables.costs))
 
     def sum_of(self, table: Array) -> Fraction:
         """Return what a table [H or 1, S, *A] adds up to along the play."""
-        discount = self.claim.discount
-        if discount is None:
-            ahead = [Fraction(0)] * self.states
-            for step in reversed(range(self.claim.steps)):
-                stage = at_step(table, step).reshape(self.states, -1)
-                ahead = [
-                    sum(
-                        (
-                            p * (exact(stage[s, o]) + self.mean(step, s, o, ahead))
-                            for o, p in self.laws[step][s].items()
-                        ),
-                        Fraction(0),
-                    )
-                    for s in range(self.states)
-                ]
-            return self._from_start(ahead)
-        chain = {}
-        stage = table[0].reshape(self.states, -1)
-        for s, law in enumerate(self.laws[0]):
-            ahead_of: dict[int, Fraction] = {}
-            for o, p in law.items():
-                for target, chance in self.moves(0, s, o).items():
-                    ahead_of[target] = ahead_of.get(target, Fraction(0)) + p * chance
-            chain[s] = sum((p * exact(stage[s, o]) for o, p in law.items()), Fraction(0)), ahead_of
-        values = solved_chain(chain, exact(discount), self.budget)
-        return self._from_start([values[s] for s in range(self.states)])
 
-    def _from_start(self, values: Sequence[Fraction]) -> Fraction:
-        return sum((p * values[s] for s, p in self.initial.items()), Fraction(0))
+        def mean(step: int, state: int) -> Fraction:
+            stage = at_step(table, step)[state]
+            return sum((p * exact(stage.flat[outcome]) for outcome, p in self.drawn(step, state)), Fraction(0))
+
+        return self.play.expected(mean)
 
     def bound(self, agent: int) -> Fraction:
         """Return what one agent could get at most by a deviation that meets the thresholds."""
         claim = self.claim
         prices = [exact(each) for each in claim.multipliers[agent].tolist()]
-        total = sum((p * exact(limit) for p, limit in zip(prices, claim.thresholds.tolist(), strict=True)), Fraction(0))
+        total = budgets(prices, claim.thresholds)
         if claim.discount is None:
             ahead = [Fraction(0)] * self.states
             for step in reversed(range(claim.steps)):
                 ahead = [self._best(step, s, agent, prices, ahead, Fraction(1)) for s in range(self.states)]
-            return total + self._from_start(ahead)
+            return total + self.play.at_start(lambda s: ahead[s])
         discount = exact(claim.discount)
         with np.errstate(all="ignore"):
             near = _Recommended(_in_floats(claim)).likely_best(agent)
@@ -428,7 +380,7 @@ class _CorrelatedGame:
         values = [Fraction(float(each)) if np.isfinite(each) else Fraction(0) for each in near]
         after = [self._best(0, s, agent, prices, values, discount) for s in range(self.states)]
         residual = max(max(new - old for new, old in zip(after, values, strict=True)), Fraction(0))
-        return total + self._from_start(values) + residual / (1 - discount)
+        return total + self.play.at_start(lambda s: values[s]) + residual / (1 - discount)
 
     def _best(
         self, step: int, state: int, agent: int, prices: list[Fraction], ahead: Sequence[Fraction], discount: Fraction
@@ -443,13 +395,14 @@ class _CorrelatedGame:
                 for price, table in zip(prices, tables.costs, strict=True):
                     if price:
                         found -= price * exact(at_step(table, step)[state].flat[outcome])
-                later = self.mean(step, state, outcome, ahead) if claim_goes_on else Fraction(0)
+                row = self.play.moves(step, state, outcome)
+                self.budget.spend(len(row.entries), max(ahead[target].denominator for target, _ in row.entries))
+                later = sum((w * ahead[target] for target, w in row.entries), Fraction(0)) / row.total
                 worth[outcome] = found + discount * later
             return worth[outcome]
 
-        claim_goes_on = self.claim.discount is not None or step + 1 < self.claim.steps
         replies = [[Fraction(0)] * own for _ in range(own)]
-        for outcome, p in self.laws[step][state].items():
+        for outcome, p in self.drawn(step, state):
             joint = [int(a) for a in np.unravel_index(outcome, self.shape[1:])]
             shown = joint[agent]
             for action in range(own):
@@ -459,13 +412,6 @@ class _CorrelatedGame:
             return sum((max(row) for row in replies), Fraction(0))
         followed = sum((row[b] for b, row in enumerate(replies)), Fraction(0))
         return max(followed, *(sum((row[a] for row in replies), Fraction(0)) for a in range(own)))
-
-
-def _divided(row: Sequence[Any]) -> dict[int, Fraction]:
-    """Return a row of probabilities where it is not zero, divided by its exact sum."""
-    given = {index: exact(each) for index, each in enumerate(row) if each}
-    total = sum(given.values())
-    return {index: each / total for index, each in given.items()}
 
 
 def _in_floats(claim: CorrelatedClaim) -> CorrelatedClaim:

@@ -174,6 +174,11 @@ class Csr(NamedTuple):
     columns: int
 
 
+def num_rows(matrix: Array | Csr) -> int:
+    """Return how many rows a matrix has, dense or sparse."""
+    return len(matrix.indptr) - 1 if isinstance(matrix, Csr) else len(matrix)
+
+
 class Rows:
     """A matrix of probabilities whose rows are divided by their sums, or of zeros and ones that is used as it is."""
 

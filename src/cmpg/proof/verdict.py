@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.proof.check import check
+from cmpg.proof.check import Checked, check
 from cmpg.proof.claim import Claim, CountingTables, Csr, JointTables, LocalTables
 from cmpg.proof.exact import ExactlyChecked, TooLarge, check_exactly, exact, exact_costs
-from cmpg.proof.rounding import Array
+from cmpg.proof.rounding import Array, num_rows
 
 MAX_DECIDING_WORK = 50_000
 """The work in rationals that is spent on deciding whether a threshold is met that floats leave open."""
@@ -65,11 +65,14 @@ class Findings:
 
 def judge(claim: Claim) -> Findings:
     """Judge a claim whose tables hold floats."""
-    found = check(claim)
-    costs = found.costs
+    return findings(check(claim), claim.thresholds, lambda: affordable_costs(claim))
+
+
+def findings(found: Checked, thresholds: Array, costs: Callable[[], Sequence[Fraction] | None]) -> Findings:
+    """Return what a check in floats proves; `costs` are those of `decided`."""
     with np.errstate(all="ignore"):  # what is not finite meets no threshold
-        lower, upper = costs.lower, costs.upper
-    feasibility, excess = decided(claim.thresholds, lower, upper, found.kept, lambda: affordable_costs(claim))
+        lower, upper = found.costs.lower, found.costs.upper
+    feasibility, excess = decided(thresholds, lower, upper, found.kept, costs)
     return Findings(feasibility, found.gains, found.values.mid, found.bounds, found.costs.mid, found.rounding, excess)
 
 
@@ -193,7 +196,7 @@ def seconds_to_check(tables: Any, shapes: Any, *, discounted: bool = False) -> f
         return float(steps * (1e-3 + 2e-7 * pairs + 1e-7 * cells) + 5e-8 * convolutions)
     constraints, states = len(tables.costs), len(tables.initial)
     columns = 2 * agents + constraints
-    rows = len(tables.transition[0].indptr) - 1 if isinstance(tables.transition[0], Csr) else len(tables.transition[0])
+    rows = num_rows(tables.transition[0])
     entries = max(len(each.data) * 10 if isinstance(each, Csr) else each.size for each in tables.transition)
     seconds = steps * columns * (2e-9 * entries + 4e-8 * rows)
     if isinstance(tables, CountingTables):
