@@ -11,7 +11,7 @@ import cmpg
 from cmpg.equilibrium.recommendations.certificate import recommendation_claim
 from cmpg.games.claims import infeasibility_claim
 from cmpg.proof.claim import ClaimError
-from cmpg.proof.format import check_file, read, write, write_infeasible
+from cmpg.proof.format import check_file, read, write
 from cmpg.proof.infeasible import InfeasibilityClaim, exact_bounds
 from cmpg.proof.recommendations import judge_recommendation_exactly
 from cmpg.scenarios import counter_example, counting_congestion_game, grid_world_local
@@ -109,7 +109,7 @@ def test_an_infeasibility_file_is_read_and_checked():
     for game, multipliers in ((counter_example(threshold=-0.5), [1.0]), (counting_congestion_game(), [1.0])):
         claim = infeasibility_claim(game, multipliers)
         out = io.StringIO()
-        write_infeasible(out, claim)
+        write(out, claim)
         proof = read(io.StringIO(out.getvalue()))
         assert isinstance(proof.claim, InfeasibilityClaim)
         assert exact_bounds(proof.claim) == exact_bounds(claim)
@@ -123,7 +123,7 @@ def test_prices_of_a_local_game_are_read_back():
     prices = rng.normal(size=(game.horizon, game.num_resources))
     claim = InfeasibilityClaim(tables, game.horizon, game.thresholds - 1e6, np.ones(len(game.thresholds)), prices)
     out = io.StringIO()
-    write_infeasible(out, claim)
+    write(out, claim)
     proof = read(io.StringIO(out.getvalue()))
     assert (proof.claim.prices == np.vectorize(Fraction)(prices)).all()
     assert exact_bounds(proof.claim) == exact_bounds(claim)

@@ -13,7 +13,7 @@ import pytest
 from cmpg import certify, solve
 from cmpg.games import JointGame, bind
 from cmpg.policy import JointPolicy
-from cmpg.proof.format import write_infeasible
+from cmpg.proof.format import write
 from cmpg.proof.infeasible import InfeasibilityClaim, proves_infeasible
 from cmpg.scenarios import counter_example, grid_world
 from test_verified import proof_writer
@@ -207,7 +207,7 @@ def test_a_written_proof_of_infeasibility_gets_the_verdict_of_the_kernel(verify:
     game, out = counter_example(threshold=threshold), StringIO()
     tables = game.claim_tables()
     claim = InfeasibilityClaim(tables, game.horizon, np.asarray(game.thresholds), np.ones(1))
-    assert write_infeasible(out, claim) == 0
+    assert write(out, claim) == 0
     assert (verify(out.getvalue()).code == 0) == proves_infeasible(claim) == (threshold < 0)
 
 

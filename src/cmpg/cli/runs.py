@@ -236,17 +236,14 @@ def _export_proof(folder: Path, output: Path | None) -> None:
 
     from cmpg.files.containers import check_new_file
     from cmpg.proof.claim import Claim
-    from cmpg.proof.format import write, write_infeasible
-    from cmpg.proof.infeasible import InfeasibilityClaim
+    from cmpg.proof.format import write
 
     claim, epsilon = _proof_of(folder)
     if output is not None:
         check_new_file(output)
         on_interrupt(written(output))
     target: Any = sys.stdout if output is None else output
-    divided = (
-        write_infeasible(target, claim) if isinstance(claim, InfeasibilityClaim) else write(target, claim, epsilon)
-    )
+    divided = write(target, claim, epsilon)
     if output is None:
         return
     rows = f"; {divided:,} rows of probabilities divided by their sums" if divided else ""

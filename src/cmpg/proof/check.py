@@ -102,7 +102,7 @@ class Most(NamedTuple):
     rounding: float
 
 
-class Sums(NamedTuple):
+class StateValues(NamedTuple):
     """What each agent can get at most, what is got and paid, by state, and by how much rounding raised the former."""
 
     best: Array  # [S, n]
@@ -110,26 +110,28 @@ class Sums(NamedTuple):
     raised: Array  # [n]
 
 
-def by_induction(stage_at: Callable[[int], Steps], steps: int, shape: tuple[int, int, int]) -> Sums:
+def by_induction(stage_at: Callable[[int], Steps], steps: int, shape: tuple[int, int, int]) -> StateValues:
     """Sum over steps, backwards; the shape is S, n, k."""
     states, agents, constraints = shape
-    found = Sums(np.zeros((states, agents)), exactly(np.zeros((states, agents + constraints))), np.zeros(agents))
+    found = StateValues(np.zeros((states, agents)), exactly(np.zeros((states, agents + constraints))), np.zeros(agents))
     for step in reversed(range(steps)):
         stage, (best, current, raised) = stage_at(step), found
         ahead = stage.ahead(Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad])))
         most = [stage.most(i, ahead[..., i]) for i in range(agents)]
         upper = np.stack([each.upper for each in most], axis=1)
-        found = Sums(upper, stage.followed(ahead[..., agents:]), raised + [each.rounding for each in most])
+        found = StateValues(upper, stage.followed(ahead[..., agents:]), raised + [each.rounding for each in most])
     return found
 
 
-def from_start(sums: Sums, initial: Array, multipliers: Array, thresholds: Array) -> tuple[Ball, Ball, Ball, Array]:
+def from_start(
+    found: StateValues, initial: Array, multipliers: Array, thresholds: Array
+) -> tuple[Ball, Ball, Ball, Array]:
     """Return values [n], costs [k], what each agent can get at most within its budgets [n], and its rounding [n]."""
     start = Rows(initial[None])
-    totals, most = start.mean(sums.current)[0], start.mean(exactly(sums.best))[0]
+    totals, most = start.mean(found.current)[0], start.mean(exactly(found.best))[0]
     limits = with_budgets(most, multipliers, thresholds)
     agents = len(multipliers)
-    return totals[:agents], totals[agents:], limits, sums.raised + limits.rad
+    return totals[:agents], totals[agents:], limits, found.raised + limits.rad
 
 
 def with_budgets(values: Ball, multipliers: Array, thresholds: Array) -> Ball:
@@ -199,7 +201,7 @@ def ahead_of(moves: Rows, table: Ball, discount: float) -> Ball:
     return (mean if discount == 1 else mean * exactly(discount)).reshape(len(table.mid), -1, table.mid.shape[1])
 
 
-def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any]) -> Sums:
+def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any]) -> StateValues:
     """Sum for ever."""
     discount, agents = float(claim.discount), len(claim.policy)
     own = [rows.table for rows in game.mixtures[0]]
@@ -224,7 +226,7 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
             raised[i] = most - about.min(initial=np.inf if used.any() else 0.0) / (1 - discount)
         # Both are bounds, and so is the lesser one; that of a table with numbers that are not finite is none.
         best[:, i] = np.fmin(*bounds)
-    return Sums(best, kept, np.maximum(raised, 0.0))
+    return StateValues(best, kept, np.maximum(raised, 0.0))
 
 
 def for_ever(stage: Steps, likely: Array, reached: Array, discount: float) -> Ball:

@@ -120,6 +120,19 @@ def at_step(tables: Any, step: int) -> Any:
     return tables[0 if len(tables) == 1 else step]
 
 
+def policy_shapes(tables: JointTables | CountingTables | LocalTables, steps: int) -> list[tuple[int, int, int]]:
+    """Return the shape [H, S_i, A_i] of each agent's policy."""
+    if isinstance(tables, LocalTables):
+        return [(steps, *agent.reward.shape[1:]) for agent in tables.agents]
+    alike = tables.rewards.shape[2:3] * len(tables.private_rewards) if isinstance(tables, CountingTables) else ()
+    return [(steps, len(tables.initial), actions) for actions in alike or tables.rewards.shape[3:]]
+
+
+def uniform_policy(tables: JointTables | CountingTables | LocalTables, steps: int) -> tuple[Array, ...]:
+    """Return the policy that plays anything: claims about no product policy are checked as one about it is."""
+    return tuple(np.full(shape, 1 / shape[-1]) for shape in policy_shapes(tables, steps))
+
+
 def _check(claim: Claim) -> None:
     """Raise unless every table has its shape, every number is finite, and every row is a distribution."""
     agents, constraints, steps = len(claim.policy), len(claim.thresholds), claim.steps
@@ -139,12 +152,9 @@ def _check(claim: Claim) -> None:
     tables = claim.tables
     if isinstance(tables, LocalTables):
         _check_local(tables, claim)
-        shapes = [(steps, *agent.reward.shape[1:]) for agent in tables.agents]
     else:
         _check_shared(tables, claim)
-        states = len(tables.initial)
-        choices = tables.rewards.shape[3:] if isinstance(tables, JointTables) else [tables.rewards.shape[2]] * agents
-        shapes = [(steps, states, actions) for actions in choices]
+    shapes = policy_shapes(tables, steps)
     if len(shapes) != agents:
         raise ClaimError(f"the game has {len(shapes)} agents, and the policy {agents} tables.")
     for i, (table, shape) in enumerate(zip(claim.policy, shapes, strict=True)):

@@ -183,7 +183,7 @@ def _greatest(
     return [best.get(state, 0) for state in range(states)]  # no play comes to a state where everything is forbidden
 
 
-class Play:
+class ExactPlay:
     """What happens on a shared state, given how likely each outcome of a step is."""
 
     def __init__(
@@ -274,7 +274,7 @@ class _SharedGame:
         self.others = cache(self._others)
         self.stage = cache(self._stage)
         discount = None if claim.discount is None else exact(claim.discount)
-        self.play = Play(claim.tables, claim.steps, discount, self.played, budget)
+        self.play = ExactPlay(claim.tables, claim.steps, discount, self.played, budget)
 
     def _others(self, step: int, state: int, agent: int) -> tuple[list[tuple[Any, int]], int]:
         """Return what the others may do, and what the weights are divided by."""

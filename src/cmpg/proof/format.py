@@ -24,7 +24,7 @@ import numpy as np
 from cmpg.proof.claim import AgentTables, Claim, ClaimError, CountingTables, JointTables, LocalTables
 from cmpg.proof.infeasible import InfeasibilityClaim, exact_bounds
 from cmpg.proof.recommendations import CorrelatedClaim, RotaClaim, judge_recommendation_exactly
-from cmpg.proof.rounding import Array, Csr, num_rows
+from cmpg.proof.rounding import Array, Csr, dense, num_rows
 from cmpg.proof.verdict import Feasibility, judge_exactly, nearest
 
 AnyClaim = Claim | RotaClaim | CorrelatedClaim
@@ -59,7 +59,12 @@ class ProofFile:
 
 
 def write(
-    target: str | Path | TextIO, claim: AnyClaim, epsilon: Any, *, precision: int | None = None, large: Fraction = LARGE
+    target: str | Path | TextIO,
+    claim: AnyClaim | InfeasibilityClaim,
+    epsilon: Any = 0,
+    *,
+    precision: int | None = None,
+    large: Fraction = LARGE,
 ) -> int:
     """Write a claim as a proof file, and return how many rows of probabilities were divided by their sums.
 
@@ -68,9 +73,10 @@ def write(
     target
         A path, which is replaced, or an open text file.
     claim
-        A game, a policy or a device, and multipliers, in floats or rationals; of discounted games, a joint one.
+        A game, a policy or a device, and multipliers, in floats or rationals; of discounted games, a joint one. Or that
+        no policy of a game is feasible.
     epsilon
-        The claimed bound on every gain; a float is read exactly.
+        The claimed bound on every gain; a float is read exactly. Nothing is said of it where no policy is feasible.
     precision
         Let the checker round intermediate results to this many bits after the point; if omitted, exact, or for
         discounted games 256 bits.
@@ -80,14 +86,15 @@ def write(
     if isinstance(target, (str, Path)):
         with open(target, "w", encoding="ascii", newline="\n") as file:
             return write(file, claim, epsilon, precision=precision, large=large)
-    rows, ratio = _Rows(), Fraction(epsilon)
-    facts = _claim_facts(claim, ratio, rows, large)
-    for line in _lines(_kind(claim), claim, ratio, facts, rows, precision=precision):
+    rows = _Rows()
+    for line in _lines(claim, Fraction(epsilon), rows, precision=precision, large=large):
         target.write(line + "\n")
     return rows.divided
 
 
-def _kind(claim: AnyClaim) -> str:
+def _kind(claim: AnyClaim | InfeasibilityClaim) -> str:
+    if isinstance(claim, InfeasibilityClaim):
+        return "infeasible"
     if isinstance(claim, CorrelatedClaim):
         return "coarse" if claim.coarse else "correlated"
     return "rota" if isinstance(claim, RotaClaim) else "nash"
@@ -96,25 +103,6 @@ def _kind(claim: AnyClaim) -> str:
 def _game_of(claim: AnyClaim | InfeasibilityClaim) -> Claim | CorrelatedClaim | InfeasibilityClaim:
     """Return a claim that has the tables of the game, and the multipliers."""
     return claim.modes[0] if isinstance(claim, RotaClaim) else claim
-
-
-def write_infeasible(target: str | Path | TextIO, claim: InfeasibilityClaim) -> int:
-    """Write a proof that no policy is feasible, and return how many rows of probabilities were divided by their sums.
-
-    Parameters
-    ----------
-    target
-        A path, which is replaced, or an open text file.
-    claim
-        A game with a horizon and multipliers; of a local game, also prices.
-    """
-    if isinstance(target, (str, Path)):
-        with open(target, "w", encoding="ascii", newline="\n") as file:
-            return write_infeasible(file, claim)
-    rows = _Rows()
-    for line in _lines("infeasible", claim, Fraction(0), _infeasible_facts(claim), rows, precision=None):
-        target.write(line + "\n")
-    return rows.divided
 
 
 def _infeasible_facts(claim: InfeasibilityClaim) -> Iterator[str]:
@@ -144,34 +132,31 @@ class _Rows:
 
 
 def _lines(
-    kind: str,
-    claim: AnyClaim | InfeasibilityClaim,
-    epsilon: Fraction,
-    proof: Iterator[str],
-    rows: _Rows,
-    *,
-    precision: int | None,
+    claim: AnyClaim | InfeasibilityClaim, epsilon: Fraction, rows: _Rows, *, precision: int | None, large: Fraction
 ) -> Iterator[str]:
     """Yield the lines of a file: the game, and the facts that prove the claim."""
     modes = [f"modes {len(claim.modes)}"] if isinstance(claim, RotaClaim) else []
-    claim = _game_of(claim)
-    tables = claim.tables
-    if claim.horizon is None:
+    game = _game_of(claim)
+    tables = game.tables
+    if game.horizon is None:
         if not isinstance(tables, JointTables):
             raise ClaimError("the proof format has discounted games in joint form only; convert the game (`to_joint`).")
         precision = DISCOUNTED_PRECISION if precision is None else precision
     if isinstance(tables, JointTables):
-        form, sizes, facts = "joint", _joint_sizes(claim, tables, epsilon), _joint_facts(tables, rows)
+        form, sizes, facts = "joint", _joint_sizes(game, tables, epsilon), _joint_facts(tables, rows)
     elif isinstance(tables, LocalTables):
         kinds = _Kinds(tables)
-        form, sizes, facts = "local", _local_sizes(claim, tables, kinds), _local_facts(tables, kinds, rows)
+        form, sizes, facts = "local", _local_sizes(game, tables, kinds), _local_facts(tables, kinds, rows)
     else:
-        form, sizes, facts = "counting", _counting_sizes(claim, tables), _counting_facts(tables, rows)
-    yield from ("cmpg-proof 1", f"form {form}", f"claim {kind}", *sizes, *modes)
+        form, sizes, facts = "counting", _counting_sizes(game, tables), _counting_facts(tables, rows)
+    yield from ("cmpg-proof 1", f"form {form}", f"claim {_kind(claim)}", *sizes, *modes)
     if precision is not None:
         yield f"precision {precision}"
     yield from facts
-    yield from proof
+    if isinstance(claim, InfeasibilityClaim):
+        yield from _infeasible_facts(claim)
+    else:
+        yield from _claim_facts(claim, epsilon, rows, large)
     if rows.divided:
         yield f"# divided {rows.divided} rows of probabilities by their sums"
     yield "end"
@@ -777,12 +762,6 @@ def _matrix(rows: list[Any], columns: int, word: str) -> Csr:
     return Csr(starts, indices, data, columns)
 
 
-def _dense(matrix: Csr) -> Array:
-    table = np.full((len(matrix.indptr) - 1, matrix.columns), Fraction(0), dtype=object)
-    table[np.repeat(np.arange(len(table)), np.diff(matrix.indptr)), matrix.indices] = matrix.data
-    return table
-
-
 def _read_joint(facts: _Facts, sizes: dict[str, Any], steps: int, constraints: int) -> Any:
     (states,), actions = sizes["states"], tuple(sizes["actions"])
     tables = JointTables(
@@ -858,7 +837,7 @@ def _read_counting(facts: _Facts, sizes: dict[str, Any], steps: int, constraints
     classes = comb(agents + actions - 1, agents) if boundaries is None else len(boundaries) + 1
     tables = CountingTables(
         initial=facts.initial(states),
-        transition=tuple(map(_dense, facts.matrices("transition", (steps, states, classes), states))),
+        transition=tuple(map(dense, facts.matrices("transition", (steps, states, classes), states))),
         rewards=facts.table("reward", (steps, states, actions, agents + 1)),
         private_rewards=facts.table("private", (agents, steps, states, actions)),
         class_rewards=facts.table("class-reward", (steps, states, actions, classes)),

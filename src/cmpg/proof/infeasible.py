@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.proof.claim import Claim, ClaimError, CountingTables, JointTables, LocalTables, at_step
+from cmpg.proof.claim import Claim, ClaimError, CountingTables, JointTables, LocalTables, at_step, uniform_policy
 from cmpg.proof.exact import exact, matrix_row
 from cmpg.proof.rounding import Array, Ball, Rows, exactly, rows_of
 
@@ -35,7 +35,7 @@ class InfeasibilityClaim:
 
     def __post_init__(self) -> None:
         constraints = len(self.thresholds)
-        policy = tuple(np.full(shape, 1 / shape[-1]) for shape in self._shapes())
+        policy = uniform_policy(self.tables, self.horizon)
         binds = np.ones((len(policy), constraints), dtype=bool)
         Claim(self.tables, self.horizon, None, self.thresholds, binds, policy, np.zeros(binds.shape))  # is it a game?
         if not constraints:
@@ -48,17 +48,6 @@ class InfeasibilityClaim:
             shape = (self.horizon, self.tables.delay.shape[1])
             if self.prices.shape != shape or not all(-np.inf < each < np.inf for each in self.prices.flat):
                 raise ClaimError(f"prices: finite numbers of shape {list(shape)} are required.")
-
-    def _shapes(self) -> list[tuple[int, int, int]]:
-        tables = self.tables
-        if isinstance(tables, LocalTables):
-            return [(self.horizon, *agent.reward.shape[1:]) for agent in tables.agents]
-        actions = (
-            tables.rewards.shape[3:]
-            if isinstance(tables, JointTables)
-            else tables.rewards.shape[2:3] * len(tables.private_rewards)
-        )
-        return [(self.horizon, len(tables.initial), own) for own in actions]
 
 
 def proves_infeasible(claim: InfeasibilityClaim) -> bool:

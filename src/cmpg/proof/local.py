@@ -95,7 +95,6 @@ class Fleet:
         self.agent_of = np.repeat(np.arange(len(members)), [s * a for s, a in shapes])
         self.has_private_costs = any(member.costs is not None for member in members)
         self._known: dict[Any, Rows] = {}
-        self._at: dict[tuple[str, int], Rows] = {}
         self._stages: dict[Any, Array] = {}
         self._possible: dict[int, list[Rows]] = {}
         self._whole: dict[int, WholeCosts] = {}
@@ -107,30 +106,23 @@ class Fleet:
 
     def moves(self, step: int) -> Rows:
         """Return the transition of a step: [pairs, states]."""
-        if ("moves", step) not in self._at:
-            given = [at_step(each.transition, step) for each in self.members]
-            self._at["moves", step] = self._union(given, self.first_state, divided=True)
-        return self._at["moves", step]
+        return self._union([at_step(each.transition, step) for each in self.members], self.first_state)
 
     def uses(self, step: int) -> Rows:
         """Return who uses what at a step: [pairs, n·E]."""
-        if ("uses", step) not in self._at:
-            given = [at_step(each.uses, step) for each in self.members]
-            columns = np.arange(len(self.members) + 1) * self.resources
-            self._at["uses", step] = self._union(given, columns, divided=False)
-        return self._at["uses", step]
+        columns = np.arange(len(self.members) + 1) * self.resources
+        return self._union([at_step(each.uses, step) for each in self.members], columns, support=True)
 
-    def _union(self, matrices: list[Csr], columns: Array, *, divided: bool) -> Rows:
-        key = (divided, *map(id, matrices))
+    def _union(self, matrices: list[Csr], columns: Array, *, support: bool = False) -> Rows:
+        """Return matrices of all agents below and beside each other; once for all steps that have the same ones."""
+        key = (support, *map(id, matrices))
         if key not in self._known:
             sizes = np.array([len(matrix.indices) for matrix in matrices])
-            rows = np.diff(self.first_pair)
             starts = np.concatenate([matrix.indptr[:-1] for matrix in matrices])
-            starts = np.append(starts + np.repeat(np.cumsum(sizes) - sizes, rows), sizes.sum())
+            starts = np.append(starts + np.repeat(np.cumsum(sizes) - sizes, np.diff(self.first_pair)), sizes.sum())
             indices = np.concatenate([matrix.indices for matrix in matrices]) + np.repeat(columns[:-1], sizes)
             union = Csr(starts, indices, np.concatenate([matrix.data for matrix in matrices]), int(columns[-1]))
-            support = self._support or not divided
-            self._known[key] = rows_of([union], support=support)[0]
+            self._known[key] = rows_of([union], support=support or self._support)[0]
         return self._known[key]
 
     def rewards(self, step: int) -> Array:

@@ -32,7 +32,7 @@ import numpy as np
 from cmpg.proof.check import (
     Checked,
     Most,
-    Sums,
+    StateValues,
     ahead_of,
     by_induction,
     chain,
@@ -41,12 +41,21 @@ from cmpg.proof.check import (
     for_ever,
     from_start,
 )
-from cmpg.proof.claim import ROW_SUM_TOLERANCE, Claim, ClaimError, Csr, JointTables, LocalTables, at_step
+from cmpg.proof.claim import (
+    ROW_SUM_TOLERANCE,
+    Claim,
+    ClaimError,
+    Csr,
+    JointTables,
+    LocalTables,
+    at_step,
+    uniform_policy,
+)
 from cmpg.proof.exact import (
     MAX_WORK,
     Budget,
     ExactlyChecked,
-    Play,
+    ExactPlay,
     TooLarge,
     budgets,
     check_exactly,
@@ -115,9 +124,9 @@ class CorrelatedClaim:
         flat = self.policy.reshape(-1, int(np.prod(shape[1:])))
         if np.any(flat < 0) or np.any(np.abs(flat.sum(axis=1) - 1) > ROW_SUM_TOLERANCE):
             raise ClaimError("policy has a row that is no probability distribution over joint actions.")
-        uniform = tuple(np.full((steps, shape[0], actions), 1 / actions) for actions in shape[1:])
         # Everything else is checked as it is for a claim about a product policy.
-        Claim(self.tables, self.horizon, self.discount, self.thresholds, self.binds, uniform, self.multipliers)
+        policy = uniform_policy(self.tables, steps)
+        Claim(self.tables, self.horizon, self.discount, self.thresholds, self.binds, policy, self.multipliers)
 
     @property
     def steps(self) -> int:
@@ -232,7 +241,7 @@ class _Recommended:
         self.moves = rows_of(claim.tables.transition)
         self.laws = [Mixtures(table.reshape(self.states, -1)) for table in claim.policy]
 
-    def for_ever(self) -> Sums:
+    def for_ever(self) -> StateValues:
         """Bound discounted sums by residuals, as `check` does: v comes from policy iteration, and is not believed."""
         discount, far = float(self.claim.discount), 1.0 - float(self.claim.discount)
         stage = _Shown(self, 0, discount)
@@ -245,7 +254,7 @@ class _Recommended:
             residual = max(float((after - exactly(best[:, i])).upper.max()), 0.0)
             raised[i] = np.nextafter(residual / far * (1 + 8 * UNIT), np.inf) if residual else 0.0
             best[:, i] = (exactly(best[:, i]) + exactly(raised[i])).upper
-        return Sums(best, held, raised)
+        return StateValues(best, held, raised)
 
     def likely_best(self, agent: int) -> Array:
         """Return about what one agent can get from each state [S]. It proves nothing."""
@@ -336,7 +345,7 @@ class _CorrelatedGame:
             for law in claim.policy.reshape(len(claim.policy), self.states, -1)
         ]
         discount = None if claim.discount is None else exact(claim.discount)
-        self.play = Play(claim.tables, claim.steps, discount, self.drawn, budget)
+        self.play = ExactPlay(claim.tables, claim.steps, discount, self.drawn, budget)
 
     def drawn(self, step: int, state: int) -> list[tuple[int, Fraction]]:
         """Return how likely each joint action is."""

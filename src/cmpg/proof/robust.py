@@ -24,8 +24,8 @@ from __future__ import annotations
 import numpy as np
 
 from cmpg.proof.check import Checked, Stage, with_budgets
-from cmpg.proof.claim import Claim, ClaimError, Csr, JointTables, at_step
-from cmpg.proof.rounding import TINY, UNIT, Array, Ball, Rows, exactly
+from cmpg.proof.claim import Claim, ClaimError, JointTables, at_step
+from cmpg.proof.rounding import TINY, UNIT, Array, Ball, Rows, dense, exactly
 from cmpg.proof.shared import Joint
 
 
@@ -41,19 +41,8 @@ def check_robust(claim: Claim, error: float) -> tuple[Checked, Array]:
     if np.isinf(claim.multipliers).any():
         raise ClaimError("a proof by support says which moves are impossible, and in a box of models none is.")
     with np.errstate(all="ignore"):
-        return _checked(claim, Joint(claim), _rows_of(claim), error)
-
-
-def _rows_of(claim: Claim) -> list[Array]:
-    """Return the stated transition, dense and divided by its sums: one [S·ΠA, S] per step, or one for all."""
-    found = []
-    for matrix in claim.tables.transition:  # type: ignore[union-attr]
-        if isinstance(matrix, Csr):
-            dense = np.zeros((len(matrix.indptr) - 1, matrix.columns))
-            dense[np.repeat(np.arange(len(dense)), np.diff(matrix.indptr)), matrix.indices] = matrix.data
-            matrix = dense
-        found.append(matrix / matrix.sum(axis=1, keepdims=True))
-    return found
+        stated = map(dense, claim.tables.transition)
+        return _checked(claim, Joint(claim), [each / each.sum(axis=1, keepdims=True) for each in stated], error)
 
 
 def greatest_mean(rows: Array, error: float, values: Array) -> Ball:

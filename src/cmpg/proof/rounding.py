@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 from typing import Any, NamedTuple
 
@@ -177,6 +178,15 @@ class Csr(NamedTuple):
 def num_rows(matrix: Array | Csr) -> int:
     """Return how many rows a matrix has, dense or sparse."""
     return len(matrix.indptr) - 1 if isinstance(matrix, Csr) else len(matrix)
+
+
+def dense(matrix: Array | Csr) -> Array:
+    """Return a matrix of floats or Fractions with all its entries."""
+    if not isinstance(matrix, Csr):
+        return matrix
+    table = np.full((num_rows(matrix), matrix.columns), Fraction(0) if matrix.data.dtype == object else 0.0)
+    table[np.repeat(np.arange(len(table)), np.diff(matrix.indptr)), matrix.indices] = matrix.data
+    return table
 
 
 class Rows:
