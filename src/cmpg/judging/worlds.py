@@ -26,6 +26,7 @@ from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
 from cmpg.games.play import PolicyTable
 from cmpg.judging.policies import policy_function
+from cmpg.learning.truncation import reward_ends
 from cmpg.policy import JointPolicy
 
 ENDED = -1
@@ -207,10 +208,8 @@ def _payoff_bounds(game: JointGame | CountingGame | LocalGame) -> tuple[FloatArr
     if isinstance(game, JointGame):
         return _ends(game.rewards), _ends(game.costs)
     if isinstance(game, CountingGame):
-        shared, by_class = game.rewards[..., 1:], game.class_rewards
-        least = game.private_rewards + shared.min(axis=-1) + by_class.min(axis=-1)
-        most = game.private_rewards + shared.max(axis=-1) + by_class.max(axis=-1)
-        return np.stack([_ends(least)[:, 0], _ends(most)[:, 1]], axis=1), _ends(game.costs)
+        least, most = map(_ends, reward_ends(game))
+        return np.stack([least[:, 0], most[:, 1]], axis=1), _ends(game.costs)
     uses = _most_uses(game)
     delay = game.delay[..., 1:]
     early, late = uses * min(float(delay.min()), 0.0), uses * max(float(delay.max()), 0.0)

@@ -6,6 +6,7 @@ and groups are split in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +23,15 @@ CHUNK = 4_000_000
 """Tables of probabilities have at most about this many entries at a time."""
 
 
-def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> IntArray:
-    """Split each count at random by its row of probabilities: counts [R] and rows [R, m] give [R, m]."""
+def spread(counts: IntArray, rows: Any, *, rng: np.random.Generator) -> IntArray:
+    """Split each count at random by its row of probabilities, sparse or not: counts [R], rows [R, m] give [R, m]."""
     drawn = np.zeros(rows.shape, dtype=np.int64)
     tried = np.flatnonzero(counts)
     if len(tried) == 0:
         return drawn
     # Averages of rows can round to just above one, which multinomial refuses. What rounding leaves over falls to the
     # last category: let that be the likeliest one, never an impossible one.
-    probabilities, lines = np.minimum(rows[tried], 1.0), np.arange(len(tried))
+    probabilities, lines = np.minimum(dense(rows[tried]), 1.0), np.arange(len(tried))
     likeliest = probabilities.argmax(axis=1)
     last = probabilities[:, -1].copy()
     probabilities[:, -1] = probabilities[lines, likeliest]
@@ -41,6 +42,33 @@ def spread(counts: IntArray, rows: FloatArray, *, rng: np.random.Generator) -> I
     result[lines, likeliest] = last_count
     drawn[tried] = result
     return drawn
+
+
+def walk(
+    episodes: int, initial: FloatArray, laws: Iterable[FloatArray], matrices: Sequence[Any], *, rng: np.random.Generator
+) -> Iterator[tuple[IntArray, IntArray | None]]:
+    """Play episodes; yield for each step how often each (s, a) was played [S, A], and where that led [S·A, S].
+
+    Parameters
+    ----------
+    episodes
+        How many.
+    initial : [S]
+        The law of the first state.
+    laws
+        For each step the law of actions in each state: [S, A].
+    matrices
+        For each step the law of what follows: [S·A, S]. Of steps beyond them nothing follows, and None is yielded.
+    rng
+        All draws come from it.
+    """
+    states = spread(np.array([episodes]), initial[None], rng=rng)[0]
+    for step, law in enumerate(laws):
+        chosen, moved = spread(states, law, rng=rng), None
+        if step < len(matrices):
+            moved = spread(chosen.ravel(), matrices[step], rng=rng)
+            states = moved.sum(axis=0)
+        yield chosen, moved
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ number of them, and the work does not grow with it. `cmpg.learning.environment` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
@@ -25,7 +25,7 @@ from cmpg.errors import SimulatorError, UnsupportedError
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
-from cmpg.learning.multinomials import dense, merge, split, spread
+from cmpg.learning.multinomials import dense, merge, split, spread, walk
 from cmpg.learning.samples import (
     BoolArray,
     CountingPayoffs,
@@ -38,7 +38,7 @@ from cmpg.learning.samples import (
     Totals,
     observed_bounds,
 )
-from cmpg.learning.truncation import check_cut, cut_off
+from cmpg.learning.truncation import check_cut, cut_off, reward_ends
 from cmpg.policy import JointPolicy
 
 
@@ -154,7 +154,7 @@ class GameSimulator:
         payoffs: Payoffs | CountingPayoffs
         if isinstance(game, CountingGame):
             empty = np.full((1, *game.transition.shape[1:]), 1 / game.num_states)
-            payoffs, rewards = CountingPayoffs(game.with_transition(empty)), _count_rewards(game)
+            payoffs, rewards = CountingPayoffs(game.with_transition(empty)), np.stack(reward_ends(game), axis=-1)
         else:
             payoffs, rewards = Payoffs(game.rewards, game.costs), game.rewards
         support: BoolArray | None = None
@@ -186,8 +186,7 @@ class GameSimulator:
         if isinstance(self._game, CountingGame):
             entry = (s, int(self._game.classes.of(np.bincount(a, minlength=self.known.num_actions[0]))))
         row = int(np.ravel_multi_index(entry, self.known.entry_shape))
-        rows = dense(self._matrix(h)[row : row + 1])
-        drawn: IntArray = spread(np.array([count]), rows, rng=self._rng)[0]
+        drawn: IntArray = spread(np.array([count]), self._matrix(h)[row : row + 1], rng=self._rng)[0]
         return drawn
 
     def draw_induced(
@@ -210,16 +209,11 @@ class GameSimulator:
         return self._follow(visits).seen_by(agent)
 
     def _draw_induced_rows(self, agent: int, policy: JointPolicy, counts: IntArray) -> Samples:
-        horizon, states, actions = self.known.policy_shapes[agent]
         cmdp = self._game.at(policy).induced_cmdp(agent)
-        visits = np.zeros((horizon, states, actions), dtype=np.int64)
+        visits = np.zeros(self.known.policy_shapes[agent], dtype=np.int64)
         visits[:-1] = counts
-        transitions = np.zeros((horizon - 1, states * actions, states), dtype=np.int64)
-        for h in range(horizon - 1):
-            wanted = visits[h].ravel()
-            drawn = np.flatnonzero(wanted)
-            transitions[h, drawn] = spread(wanted[drawn], dense(cmdp.matrix(h)[drawn]), rng=self._rng)
-        return Samples(visits, transitions.reshape(horizon - 1, states, actions, states))
+        drawn = [spread(each.ravel(), cmdp.matrix(h), rng=self._rng) for h, each in enumerate(visits[:-1])]
+        return Samples(visits, np.array(drawn, dtype=np.int64).reshape(*counts.shape, self.known.num_states))
 
     def draw_all(self, *, count: int, purpose: str = "draws") -> Samples:
         """Draw `count` times at every step, state and joint action, or class of counts; at step 0 only where steps are
@@ -239,36 +233,27 @@ class GameSimulator:
         """Play whole episodes; return the counts over joint actions, or what one agent sees of them."""
         policy.check_fits(self.known.policy_shapes)
         check_count("episodes", episodes)
-        known = self.known
-        self.ledger.charge(purpose, episodes * known.horizon)
-        if isinstance(self._game, CountingGame):
-            return self._follow_one(0 if agent is None else agent, policy, episodes)
-        joint = self._follow_all(policy, episodes)
+        self.ledger.charge(purpose, episodes * self.known.horizon)
+        steps = range(self.known.horizon)
+        if isinstance(self._game, CountingGame):  # what one agent sees has the law of its induced CMDP
+            own = agent or 0
+            cmdp = self._game.at(policy).induced_cmdp(own)
+            return self._walked(policy[own], [cmdp.matrix(h) for h in steps[:-1]], episodes, self.known.num_actions[:1])
+        laws = (joint_rows(policy, h) for h in steps)
+        joint = self._walked(laws, [self._matrix(h) for h in steps[:-1]], episodes, self.known.num_actions)
         return joint if agent is None else joint.seen_by(agent)
 
-    def _follow_one(self, agent: int, policy: JointPolicy, episodes: int) -> Samples:
-        """Play episodes, and count what one agent sees: its law is that of the agent's induced CMDP."""
-        cmdp = self._game.at(policy).induced_cmdp(agent)
-        visits = np.zeros(self.known.policy_shapes[agent], dtype=np.int64)
-        transitions = np.zeros((len(visits) - 1, *visits.shape[1:], visits.shape[1]), dtype=np.int64)
-        states = spread(np.array([episodes]), self.known.initial[None], rng=self._rng)[0]
-        for h, chosen in enumerate(policy[agent]):
-            visits[h] = spread(states, chosen, rng=self._rng)
-            if h + 1 < len(visits):
-                moved = spread(visits[h].ravel(), dense(cmdp.matrix(h)), rng=self._rng)
-                transitions[h], states = moved.reshape(transitions.shape[1:]), moved.sum(axis=0)
-        return Samples(visits, transitions)
-
-    def _follow_all(self, policy: JointPolicy, episodes: int) -> Samples:
-        known = self.known
-        visits = np.zeros((known.horizon, known.num_states, *known.num_actions), dtype=np.int64)
-        transitions = np.zeros((known.horizon - 1, *visits.shape[1:], known.num_states), dtype=np.int64)
-        states = spread(np.array([episodes]), known.initial[None], rng=self._rng)[0]
-        for h in range(known.horizon):
-            visits[h] = spread(states, joint_rows(policy, h), rng=self._rng).reshape(visits.shape[1:])
-            if h + 1 < known.horizon:
-                transitions[h] = self._next_states(h, visits[h])
-                states = transitions[h].reshape(-1, known.num_states).sum(axis=0)
+    def _walked(
+        self, laws: Iterable[FloatArray], matrices: Sequence[Any], episodes: int, actions: tuple[int, ...]
+    ) -> Samples:
+        """Play episodes of a Markov chain."""
+        states = self.known.num_states
+        visits = np.zeros((self.known.horizon, states, *actions), dtype=np.int64)
+        transitions = np.zeros((len(matrices), states, *actions, states), dtype=np.int64)
+        for h, (chosen, moved) in enumerate(walk(episodes, self.known.initial, laws, matrices, rng=self._rng)):
+            visits[h] = chosen.reshape(visits.shape[1:])
+            if moved is not None:
+                transitions[h] = moved.reshape(transitions.shape[1:])
         return Samples(visits, transitions, self._observe(visits))
 
     def add_up(
@@ -314,18 +299,9 @@ class GameSimulator:
 
     def _follow(self, visits: IntArray) -> Samples:
         """Draw a next state for every visit to a joint entry, and its payoffs where they are not known."""
-        steps = range(self.known.horizon - 1)
-        shape = (self.known.horizon - 1, *visits.shape[1:], self.known.num_states)
-        transitions = np.array([self._next_states(h, visits[h]) for h in steps], dtype=np.int64).reshape(shape)
-        return Samples(visits, transitions, self._observe(visits))
-
-    def _next_states(self, h: int, visits: IntArray) -> IntArray:
-        flat = visits.ravel()
-        tried = np.flatnonzero(flat)
-        result = np.zeros((len(flat), self.known.num_states), dtype=np.int64)
-        if len(tried):
-            result[tried] = spread(flat[tried], dense(self._matrix(h)[tried]), rng=self._rng)
-        return result.reshape(*visits.shape, self.known.num_states)
+        moved = [spread(each.ravel(), self._matrix(h), rng=self._rng) for h, each in enumerate(visits[:-1])]
+        shape = (len(moved), *visits.shape[1:], self.known.num_states)
+        return Samples(visits, np.array(moved, dtype=np.int64).reshape(shape), self._observe(visits))
 
     def _observe(self, visits: IntArray) -> PayoffSums | None:
         if self._noise is None:
@@ -447,10 +423,3 @@ def joint_rows(policy: JointPolicy, h: int, *, skip: int | None = None) -> Float
         if agent != skip:
             rows = (rows[:, :, None] * table[h][:, None, :]).reshape(len(rows), -1)
     return rows
-
-
-def _count_rewards(game: CountingGame) -> FloatArray:
-    """The least and the greatest reward of every agent in each state, by its action: [n, H or 1, S, A, 2]."""
-    shared, by_class = game.rewards[..., 1:], game.class_rewards
-    least, most = shared.min(axis=-1) + by_class.min(axis=-1), shared.max(axis=-1) + by_class.max(axis=-1)
-    return np.stack([game.private_rewards + least, game.private_rewards + most], axis=-1)

@@ -107,7 +107,7 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
     counted = replace(
         counting,
         rewards=_weighed(counting.rewards[None], weights)[0],
-        private_rewards=_weighed(private - shifted * _columns(_least_rewards(counting), private), weights),
+        private_rewards=_weighed(private - shifted * _columns(_least(reward_ends(counting)[0]), private), weights),
         class_rewards=_weighed(counting.class_rewards[None], weights)[0],
         costs=_weighed(spent - shifted * _columns(_least(spent), spent), weights),
         thresholds=thresholds,
@@ -175,9 +175,11 @@ def _columns(numbers: FloatArray, tables: FloatArray) -> FloatArray:
     return numbers.reshape(-1, *(1,) * (tables.ndim - 1))
 
 
-def _least_rewards(game: CountingGame) -> FloatArray:
-    shared = game.rewards[..., 1:].min(axis=-1) + game.class_rewards.min(axis=-1)
-    return _least(game.private_rewards + shared)
+def reward_ends(game: CountingGame) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest reward of every agent in each state, by its action: [n, H or 1, S, A] each."""
+    shared, by_class = game.rewards[..., 1:], game.class_rewards
+    least, most = shared.min(axis=-1) + by_class.min(axis=-1), shared.max(axis=-1) + by_class.max(axis=-1)
+    return game.private_rewards + least, game.private_rewards + most
 
 
 def _weighed(tables: FloatArray, weights: FloatArray) -> FloatArray:

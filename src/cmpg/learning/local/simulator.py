@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray, at_step
 from cmpg.errors import UnsupportedError
 from cmpg.games.game import Game, binds_of
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.local.game import LocalGame
-from cmpg.learning.multinomials import spread
+from cmpg.learning.multinomials import spread, walk
 from cmpg.learning.samples import BoolArray, Ledger
 from cmpg.learning.simulator import check_count
 from cmpg.learning.truncation import Cut, check_cut, cut_off_local
@@ -201,21 +201,13 @@ class LocalSimulator:
         check_count("episodes", episodes)
         self.ledger.charge(purpose, episodes * self.known.horizon)
         counts = [np.zeros(shape, dtype=np.int64) for shape in self.known.shapes]
-        for agent, table in enumerate(policy):
-            kind = self.known.kinds[agent]
-            self._follow(agent, table, episodes, counts[kind], self._kernels[kind])
+        steps = range(self.known.horizon - 1)
+        for member, kind, table in zip(self.known.frame.agents, self.known.kinds, policy, strict=True):
+            kernel = [at_step(self._kernels[kind], h) for h in steps]
+            for h, (_, moved) in enumerate(walk(episodes, member.initial, table[:-1], kernel, rng=self._rng)):
+                if moved is not None:
+                    at_step(counts[kind], h)[...] += moved.reshape(counts[kind].shape[1:])
         return LocalSamples(tuple(counts))
-
-    def _follow(
-        self, agent: int, table: FloatArray, episodes: int, counts: IntArray, kernel: Sequence[FloatArray]
-    ) -> None:
-        """Add where one agent moved in that many episodes to the counts of its kind."""
-        states = spread(np.array([episodes]), self.known.frame.agents[agent].initial[None], rng=self._rng)[0]
-        for h in range(self.known.horizon - 1):
-            chosen = spread(states, table[h], rng=self._rng).ravel()
-            moved = spread(chosen, kernel[0 if len(kernel) == 1 else h], rng=self._rng)
-            counts[0 if len(counts) == 1 else h] += moved.reshape(counts.shape[1:])
-            states = moved.sum(axis=0)
 
 
 def _tables(transition: Sequence[sp.csr_array]) -> list[FloatArray]:
