@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from cmpg.errors import UnsupportedError
+from cmpg.games.counting.game import CountingGame
 from cmpg.learning.ascent import learn, safe_start
 from cmpg.learning.confidence import binomial_interval
-from cmpg.learning.joint_model import CountingModel, JointModel, model_of
+from cmpg.learning.joint_model import JointModel, model_of
 from cmpg.learning.outcome import judge
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
@@ -61,17 +62,17 @@ def test_the_model_by_classes_bounds_as_much_as_the_model_by_joint_actions():
     game = counting_congestion_game(num_agents=3)
     simulator = hidden(game)
     model = model_of(simulator.known, simulator.draw_all(count=200), delta=0.1, interval=binomial_interval)
-    assert isinstance(model, CountingModel)
+    assert isinstance(model.game, CountingGame)
     classes = np.array([int(game.classes.of(np.bincount(a, minlength=4))) for a in np.ndindex(4, 4, 4)])
     joint = model.game.to_joint()
     ends = [np.take(table, classes, axis=2).reshape(2, 2, 4, 4, 4, 2) for table in (model.lower, model.upper)]
-    written = JointModel(joint, *ends, np.zeros((3, 1, 2, 4, 4, 4)), np.zeros((1, 1, 2, 4, 4, 4)))
+    written = JointModel(joint, *ends)
     policy = game.random_policy(rng=np.random.default_rng(5))
     here, there = model.bound(policy), written.bound(policy)
     assert here.gap == pytest.approx(there.gap)
     assert here.cost_ceilings == pytest.approx(there.cost_ceilings)
     assert model.proof_of_infeasibility() == written.proof_of_infeasibility() == ""
-    impossible = CountingModel(model.game.with_thresholds([-1.0]), model.lower, model.upper)
+    impossible = JointModel(model.game.with_thresholds([-1.0]), model.lower, model.upper)
     assert "constraint" in impossible.proof_of_infeasibility()
 
 

@@ -21,7 +21,7 @@ from cmpg.games.joint.game import JointGame
 from cmpg.learning import shared
 from cmpg.learning.confidence import binomial_interval
 from cmpg.learning.environment import EnvironmentSimulator
-from cmpg.learning.joint_model import JointModel, joint_model
+from cmpg.learning.joint_model import JointModel, model_of
 from cmpg.learning.outcome import judge
 from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
@@ -124,7 +124,7 @@ class TestTheModel:
         rng = np.random.default_rng(seed)
         game = binding_game(seed % 1000)
         simulator = GameSimulator(game, rng=rng, payoff_noise=noise)
-        model = joint_model(simulator.known, simulator.draw_all(count=count), delta=1e-6, interval=binomial_interval)
+        model = model_of(simulator.known, simulator.draw_all(count=count), delta=1e-6, interval=binomial_interval)
         inside = (model.lower[:-1] <= game.transition[:-1]) & (game.transition[:-1] <= model.upper[:-1])
         assert inside.all()  # but for one time in a million
         policy = game.random_policy(rng=rng)
@@ -137,7 +137,7 @@ class TestTheModel:
     def test_without_doubt_its_bounds_are_the_truth(self, seed):
         game = binding_game(seed)
         nothing = np.zeros(game.rewards.shape), np.zeros(game.costs.shape)
-        model = JointModel(game, game.transition, game.transition, *nothing)
+        model = JointModel(game, game.transition, game.transition, nothing)
         policy = feasible_start(game).policy
         bounds, truth = model.bound(policy), certify_with_best_responses(game, policy)
         assert bounds.gap == pytest.approx(truth.epsilon, abs=1e-8)
@@ -149,7 +149,7 @@ class TestTheModel:
         simulator = hidden(game)
         samples = simulator.draw_all(count=100)
         assert simulator.ledger.total == 100 * 4 * 27
-        model = joint_model(simulator.known, samples, delta=0.1, interval=binomial_interval)
+        model = model_of(simulator.known, samples, delta=0.1, interval=binomial_interval)
         assert (model.lower[0] == model.lower[2]).all()
         assert np.allclose(model.game.transition.sum(axis=-1), 1)
 

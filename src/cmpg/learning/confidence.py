@@ -46,7 +46,7 @@ from cmpg.errors import CMPGError, SimulatorError
 from cmpg.games.game import bound_cmdp
 from cmpg.games.joint.averages import average_roundings
 from cmpg.learning.problem import InducedProblem
-from cmpg.learning.samples import BoolArray, Samples
+from cmpg.learning.samples import BoolArray, ProblemSpec, Samples
 
 Interval = Callable[..., tuple[FloatArray, FloatArray]]
 """Called as interval(successes, trials, delta=…); returns the lower and the upper ends for the probability."""
@@ -322,22 +322,21 @@ def log_subsets(outcomes: int) -> float:
 
 
 def transition_box(
-    samples: Samples, *, delta: float, interval: Interval = binomial_interval, support: BoolArray | None = None
+    counts: IntArray, *, delta: float, interval: Interval = binomial_interval, support: BoolArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper bounds [H − 1, S, A, S] that hold for all entries at once with probability 1 − δ.
+    """Return lower and upper bounds [H − 1, …, S] that hold for all entries at once with probability 1 − δ.
 
     Parameters
     ----------
-    samples
-        Counts that one agent sees, their number fixed beforehand.
+    counts : [H − 1, …, S]
+        How often each state followed each entry, the number of draws fixed beforehand.
     delta
         The probability that any entry of the true kernel lies outside.
     interval
         One interval for one probability.
-    support : [H or 1, S, A, S]
+    support : [H or 1, …, S]
         Which next states are possible; all of them unless given.
     """
-    counts = samples.transitions
     possible = np.broadcast_to(True if support is None else support[: len(counts)], counts.shape)
     certain = possible & (possible.sum(axis=-1, keepdims=True) == 1)
     uncertain = possible & ~certain
@@ -347,6 +346,10 @@ def transition_box(
     number = max(int(uncertain.sum()), 1)
     lower[uncertain], upper[uncertain] = interval(counts[uncertain], trials[uncertain], delta=delta / number)
     return lower, upper
+
+
+PayoffTables = tuple[FloatArray, FloatArray]
+"""The reward [H, S, A] and the costs [k, H, S, A] of one agent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,6 +366,35 @@ class Estimate:
     optimistic: BoxCMDP  # the same kernels, with the most favourable payoffs
     worst_reward: FloatArray  # [H, S, A]
     worst_costs: FloatArray  # [k, H, S, A]
+
+    @classmethod
+    def of(
+        cls,
+        nominal: CMDP,
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        best: PayoffTables,
+        worst: PayoffTables,
+        thresholds: FloatArray,
+    ) -> Estimate:
+        """Put the empirical CMDP into its box, with payoffs at their best and at their worst.
+
+        Parameters
+        ----------
+        nominal
+            The empirical CMDP.
+        lower, upper : [H, S, A, S]
+            The box around its kernel.
+        best, worst : [H, S, A], [k, H, S, A]
+            The reward and the costs, most and least favourable.
+        thresholds : [k]
+            What a deviation may cost.
+        """
+        reward, costs = map(frozen, best)
+        optimistic = replace(nominal, reward=reward, costs=costs, thresholds=frozen(thresholds), trusted=True)
+        box, favourable = (BoxCMDP(each, frozen(lower), frozen(upper), trusted=True) for each in (nominal, optimistic))
+        return cls(box, favourable, *map(frozen, worst))
 
     def best_deviation(self, bound: BoolArray) -> OptimisticResponse:
         """Solve the extended CMDP, in which a deviation has to meet the constraints that bind the agent: bound is [k].
@@ -388,55 +420,65 @@ def estimate(
     Where the numbers of samples depend on what was seen, interval and radius must hold for all numbers at once
     (`mixture_interval`, `mixture_radius`).
     """
-    learned = problem.known.payoffs is None
-    payoffs = _learned_payoffs(problem, samples, delta / 2, radius) if learned else _known_payoffs(problem)
-    kernel = empirical_kernel(problem, samples)
-    lower, upper = kernel.copy(), kernel.copy()
-    lower[:-1], upper[:-1] = transition_box(
-        samples,
+    known, agent = problem.known, problem.agent
+    learned = known.payoffs is None
+    box = kernel_and_box(
+        samples.transitions,
+        known.horizon,
         delta=delta / 2 if learned else delta,
         interval=interval,
-        support=problem.known.induced_support(problem.agent),
+        support=known.induced_support(agent),
     )
-    known = problem.known
-    empirical = _cmdp(problem, kernel, reward=payoffs.reward, costs=payoffs.costs, thresholds=known.limits)
-    bounds = {"lower": frozen(lower), "upper": frozen(upper)}
-    best_reward, best_costs = payoffs.reward + payoffs.reward_radius, payoffs.costs - payoffs.cost_radius
-    optimistic = _cmdp(problem, kernel, reward=best_reward, costs=best_costs, thresholds=known.thresholds)
-    return Estimate(
-        box=BoxCMDP(empirical, **bounds, trusted=True),
-        optimistic=BoxCMDP(optimistic, **bounds, trusted=True),
-        worst_reward=payoffs.reward - payoffs.reward_radius,
-        worst_costs=payoffs.costs + payoffs.cost_radius,
+    if learned:
+        mine = slice(agent, agent + 1)
+        (rewards, costs), radii = learned_payoffs(known, samples, delta / 2, agents=mine, radius=radius)
+        reward, off, costs_off = rewards[0], radii[0][0], radii[1]
+    else:
+        reward, costs = problem.payoffs
+        off = costs_off = np.zeros(1)
+    return Estimate.of(
+        _cmdp(problem, box[0], reward, costs),
+        *box[1:],
+        best=(reward + off, costs - costs_off),
+        worst=(reward - off, costs + costs_off),
+        thresholds=known.thresholds,
     )
 
 
 def empirical_cmdp(problem: InducedProblem, samples: Samples) -> CMDP:
     """Return the CMDP with the empirical kernel; rewards and costs must be known."""
-    reward, costs = problem.payoffs
-    kernel = empirical_kernel(problem, samples)
-    return _cmdp(problem, kernel, reward=reward, costs=costs, thresholds=problem.known.limits)
-
-
-def empirical_kernel(problem: InducedProblem, samples: Samples) -> FloatArray:
-    """Return p̂ = n(s')/n: [H, S, A, S]; uniform over the possible states where nothing was tried."""
     support = problem.known.induced_support(problem.agent)
-    kernel = np.ones((*problem.shape, problem.shape[1])) if support is None else support * np.ones((*problem.shape, 1))
-    kernel /= kernel.sum(axis=-1, keepdims=True)
-    trials = samples.transitions.sum(axis=-1, keepdims=True)
-    kernel[:-1] = np.where(trials > 0, samples.transitions / np.maximum(trials, 1), kernel[:-1])
-    return frozen(kernel)
+    return _cmdp(problem, empirical_kernel(samples.transitions, support), *problem.payoffs)
 
 
-def _cmdp(
-    problem: InducedProblem, kernel: FloatArray, *, reward: FloatArray, costs: FloatArray, thresholds: FloatArray
-) -> CMDP:
+def empirical_kernel(counts: IntArray, support: BoolArray | None = None) -> FloatArray:
+    """Return p̂ = n(s')/n [H, …, S] from counts [H − 1, …, S]; uniform over the possible states where nothing was tried,
+    and at the last step, which leads nowhere.
+    """
+    full = np.concatenate([counts, np.zeros((1, *counts.shape[1:]), dtype=np.int64)])
+    possible = np.broadcast_to(True if support is None else support, full.shape)
+    guess = possible / np.maximum(possible.sum(axis=-1, keepdims=True), 1)
+    trials = full.sum(axis=-1, keepdims=True)
+    return frozen(np.where(trials > 0, full / np.maximum(trials, 1), guess))
+
+
+def kernel_and_box(
+    counts: IntArray, horizon: int, *, delta: float, interval: Interval, support: BoolArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the empirical kernel and its box, [H, …, S] each, from counts [H − 1, …, S], or [1, …, S] of all steps."""
+    kernel = empirical_kernel(np.broadcast_to(counts, (horizon - 1, *counts.shape[1:])), support)
+    lower, upper = kernel.copy(), kernel.copy()
+    lower[:-1], upper[:-1] = transition_box(counts, delta=delta, interval=interval, support=support)
+    return kernel, frozen(lower), frozen(upper)
+
+
+def _cmdp(problem: InducedProblem, kernel: FloatArray, reward: FloatArray, costs: FloatArray) -> CMDP:
     known = problem.known
     return CMDP(
         transition=kernel,
         reward=frozen(reward),
         costs=frozen(costs),
-        thresholds=thresholds,
+        thresholds=known.limits,
         initial=known.initial,
         horizon=known.horizon,
         entry_roundings=average_roundings(known.num_actions),
@@ -444,31 +486,21 @@ def _cmdp(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Payoffs:
-    reward: FloatArray  # [H, S, A]
-    costs: FloatArray  # [k, H, S, A]
-    reward_radius: FloatArray | float  # [H, S, A]
-    cost_radius: FloatArray | float  # [k, H, S, A]
-
-
-def _known_payoffs(problem: InducedProblem) -> _Payoffs:
-    reward, costs = problem.payoffs
-    return _Payoffs(reward, costs, 0.0, 0.0)
-
-
-def _learned_payoffs(problem: InducedProblem, samples: Samples, delta: float, bound: Radius) -> _Payoffs:
-    """Means of what was observed, with a radius that holds for all entries of the reward and of the costs at once."""
+def learned_payoffs(
+    known: ProblemSpec, samples: Samples, delta: float, *, agents: slice, radius: Radius = hoeffding_radius
+) -> tuple[PayoffTables, PayoffTables]:
+    """Return the means of the rewards of some agents and of the costs that were observed, and their radii, which hold
+    for all entries at once with probability 1 − δ.
+    """
     if samples.observed is None:
         raise SimulatorError("rewards and costs are neither known nor observed; a simulator must give one of both.")
-    known, agent = problem.known, problem.agent
-    tables = np.concatenate([samples.observed.rewards[agent : agent + 1], samples.observed.costs])
-    bounds = np.broadcast_to(known.reward_bounds[agent], (known.horizon, 2))[None]
-    if known.num_constraints:
-        cost_bounds = np.broadcast_to(known.cost_bounds, (known.num_constraints, known.horizon, 2))
-        bounds = np.concatenate([bounds, cost_bounds])
-    least, greatest = (bounds[..., end, None, None] for end in (0, 1))
-    trials = np.broadcast_to(samples.visits, tables.shape)
-    means = np.where(trials > 0, tables / np.maximum(trials, 1), (least + greatest) / 2)
-    radius = bound(trials, span=greatest - least, delta=delta / tables.size)
-    return _Payoffs(means[0], means[1:], radius[0], radius[1:])
+    sums = (samples.observed.rewards[agents], samples.observed.costs)
+    share = delta / sum(table.size for table in sums)
+    means, radii = [], []
+    for table, bounds in zip(sums, (known.reward_bounds[agents], known.cost_bounds), strict=True):
+        wide = np.broadcast_to(bounds, (len(table), known.horizon, 2))
+        least, greatest = (wide[..., end].reshape(*wide.shape[:2], *(1,) * (table.ndim - 2)) for end in (0, 1))
+        trials = np.broadcast_to(samples.visits, table.shape)
+        means.append(np.where(trials > 0, table / np.maximum(trials, 1), (least + greatest) / 2))
+        radii.append(radius(trials, span=greatest - least, delta=share))
+    return (means[0], means[1]), (radii[0], radii[1])

@@ -36,9 +36,10 @@ from cmpg.equilibrium.solve import solve
 from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, CMPGError, InfeasibleError, OutOfTimeError, SimulatorError, StartError
 from cmpg.games.game import Game
+from cmpg.games.joint.game import JointGame
 from cmpg.learning.confidence import binomial_interval, check_accuracy
 from cmpg.learning.generative import Adaptive, cost_variances
-from cmpg.learning.joint_model import CountingModel, JointModel, model_of
+from cmpg.learning.joint_model import JointModel, model_of
 from cmpg.learning.local.model import LocalModel
 from cmpg.learning.local.simulator import LocalProblemSpec, LocalSimulator
 from cmpg.learning.optimism import Measurement
@@ -251,7 +252,7 @@ class _SharedRounds:
     def _judge(self, samples: Any, count: int) -> None:
         """Solve the empirical game, tightened as far as necessary, and see whether that is an end."""
         share, known = self.delta / (self.number * (self.number + 1)), self.simulator.known
-        model: LocalModel | JointModel | CountingModel
+        model: LocalModel | JointModel
         if isinstance(known, LocalProblemSpec):
             model = LocalModel.of(known, samples, delta=share, interval=binomial_interval)
         else:
@@ -306,10 +307,10 @@ class _SharedRounds:
         """Whether the box alone will do with twice the samples, so that a check is not worth its own."""
         return self.best.feasible and self.best.gap <= NEAR_EPSILON * self.epsilon
 
-    def _check(self, model: JointModel | CountingModel, count: int, share: float) -> None:
+    def _check(self, model: JointModel, count: int, share: float) -> None:
         """Solve the empirical game with a little room, and check what comes of it with fresh samples."""
         thresholds, policy = self.limits, self.best.policy
-        if isinstance(model, JointModel):
+        if isinstance(model.game, JointGame):
             variances = cost_variances(model.game.joint_cmdp(), joint_table(policy))[0]
         else:
             variances = cost_variances(model.unmasked.at(policy).induced_cmdp(0), policy[0])[0]

@@ -138,7 +138,7 @@ def extended_problem(problem: InducedProblem, samples: Samples, *, margin: float
     empirical = empirical_cmdp(problem, samples)
     lower, upper = empirical.transition.copy(), empirical.transition.copy()
     # The interval is for one probability: δ is shared by the S²A(H − 1) entries, which makes L what it is above.
-    lower[:-1], upper[:-1] = transition_box(samples, delta=delta, interval=PaperInterval(rounds))
+    lower[:-1], upper[:-1] = transition_box(samples.transitions, delta=delta, interval=PaperInterval(rounds))
     radii = np.maximum(upper - empirical.transition, empirical.transition - lower).sum(axis=-1)
     program = replace(
         empirical,

@@ -30,11 +30,10 @@ from cmpg.games.game import binds_of
 from cmpg.games.local.agent import LocalAgent
 from cmpg.games.local.game import LocalGame
 from cmpg.games.local.loads import LoadTree, load_tables
-from cmpg.learning.confidence import Estimate, Interval, transition_box
+from cmpg.learning.confidence import Estimate, Interval, kernel_and_box
 from cmpg.learning.joint_model import largest_gain
 from cmpg.learning.local.simulator import LocalProblemSpec, LocalSamples
 from cmpg.learning.outcome import Bounds
-from cmpg.learning.samples import Samples
 from cmpg.policy import JointPolicy
 from cmpg.summaries import fields_line
 
@@ -116,16 +115,10 @@ class LocalModel:
 def _kernel(known: LocalProblemSpec, samples: LocalSamples, kind: int, *, delta: float, interval: Interval) -> Kernel:
     counts = samples.transitions[kind]
     support = None if known.supports is None else known.supports[kind]
-    lower, upper = transition_box(Samples(counts.sum(axis=-1), counts), delta=delta, interval=interval, support=support)
-    possible = np.broadcast_to(True if support is None else support[: len(counts)], counts.shape)
-    guess = possible / possible.sum(axis=-1, keepdims=True)
-    trials = counts.sum(axis=-1, keepdims=True)
-    mean = np.where(trials > 0, counts / np.maximum(trials, 1), guess)
-    tables = (mean, lower, upper)
-    if not known.stationary[kind] or not len(counts):  # the last step leads nowhere: any row will do
-        last = np.full((1, *counts.shape[1:]), 1 / counts.shape[-1])
-        tables = (np.concatenate([mean, last]), np.concatenate([lower, last]), np.concatenate([upper, last]))
-    return Kernel(*map(frozen, tables))
+    tables = kernel_and_box(counts, len(counts) + 1, delta=delta, interval=interval, support=support)
+    if known.stationary[kind] and len(counts):  # one step holds at all of them
+        tables = (tables[0][:1], tables[1][:1], tables[2][:1])
+    return Kernel(*tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,18 +200,8 @@ class ModelPosition:
             horizon=known.horizon,
             trusted=True,
         )
-        optimistic = replace(
-            nominal,
-            reward=frozen(best[0]),
-            costs=frozen(best[1]),
-            thresholds=frozen(known.thresholds - spent.least),
-            trusted=True,
-        )
-        belief = Estimate(
-            box=BoxCMDP(nominal, kernel.lower, kernel.upper, trusted=True),
-            optimistic=BoxCMDP(optimistic, kernel.lower, kernel.upper, trusted=True),
-            worst_reward=frozen(worst[0]),
-            worst_costs=frozen(worst[1]),
+        belief = Estimate.of(
+            nominal, kernel.lower, kernel.upper, best=best, worst=worst, thresholds=known.thresholds - spent.least
         )
         return LocalView(belief, spent)
 
