@@ -23,7 +23,7 @@ from cmpg.games.game import Game
 from cmpg.learning.generative import Adaptive
 from cmpg.learning.local.simulator import LocalProblemSpec
 from cmpg.learning.safe import Pace, safe_learner
-from cmpg.learning.trials import ByResponses, BySafeModel, BySharedModel, HiddenGame, Method
+from cmpg.learning.trials import ByResponses, BySharedModel, HiddenGame, Method
 from cmpg.learning.truncation import steps_for
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import counter_example, counting_congestion_game, grid_world_local
@@ -95,7 +95,7 @@ class Case:
             return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=Adaptive())
         known: Any = self.hidden(game).simulator(rng).known
         if isinstance(known, LocalProblemSpec):
-            return BySafeModel(epsilon=self.epsilon, delta=DELTA, start=start, pace=Pace(growth=0.25, most=10**12))
+            return BySharedModel(epsilon=self.epsilon, delta=DELTA, start=start, pace=Pace(growth=0.25, most=10**12))
         pace = Pace(growth=0.2, most=10**12)
         learner = safe_learner(known, epsilon=self.epsilon, pace=pace)
         return ByResponses(epsilon=self.epsilon, delta=DELTA, start=start, learner=learner)

@@ -241,7 +241,7 @@ class _Options:
     time_limit: float
 
     @property
-    def accuracy(self) -> dict[str, float]:
+    def accuracy(self) -> dict[str, Any]:
         """What every method needs: ε, δ and its seconds."""
         return {"epsilon": self.learner.epsilon, "delta": self.learner.delta, "time_limit": self.time_limit}
 
@@ -272,7 +272,7 @@ def _generative(options: _Options) -> Method:
 def _safe(options: _Options) -> Method:
     from cmpg.learning.local.simulator import LocalProblemSpec
     from cmpg.learning.safe import Pace, safe_learner
-    from cmpg.learning.trials import ByResponses, BySafeModel
+    from cmpg.learning.trials import ByResponses, BySharedModel
 
     known = options.known
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
@@ -283,7 +283,7 @@ def _safe(options: _Options) -> Method:
             raise _refusal("--margin is for responses; in local games all agents explore for all. Leave it out.")
         start = _start(options)
         assert start is not None, "a local game has a start, or is refused"
-        return BySafeModel(**options.accuracy, start=start, pace=pace)
+        return BySharedModel(**options.accuracy, start=start, pace=pace)
     _check_margin(options, known)
     learner = safe_learner(known, epsilon=options.learner.epsilon, margin=options.learner.margin, pace=pace)
     return ByResponses(**options.accuracy, start=_start(options), learner=learner)

@@ -110,57 +110,29 @@ class ByResponses:
         )
 
 
-def _round_reporter(simulator: Any, watch: Watch, goal: float) -> Callable[[Round], None]:
-    """Return a function that reports each round of a model that all agents share."""
-
-    def on_round(found: Round) -> None:
-        state = "feasible" if found.feasible else "not proved feasible yet"
-        note = f"{state}, gains of at most {found.gap:.3g}"
-        watch(Progress(simulator.ledger.total, note, found.gap, goal, found.feasible))
-
-    return on_round
-
-
 @dataclass(frozen=True, eq=False)
 class BySharedModel:
-    """The variant that explores once; local games are learned in no other way."""
+    """One model for all, which is drawn from; or, from a start, explored safely by episodes (local games)."""
 
     _: KW_ONLY
     epsilon: float
     delta: float
+    start: JointPolicy | None = None
+    pace: Pace | None = None
     time_limit: float = np.inf
 
     def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
-        """Run `learn_shared`."""
-        on_round = _round_reporter(simulator, watch, self.epsilon)
-        return learn_shared(
-            simulator, epsilon=self.epsilon, delta=self.delta, time_limit=self.time_limit, on_round=on_round
-        )
+        """Run `learn_shared`, or `learn_safely`."""
 
+        def on_round(found: Round) -> None:
+            state = "feasible" if found.feasible else "not proved feasible yet"
+            note = f"{state}, gains of at most {found.gap:.3g}"
+            watch(Progress(simulator.ledger.total, note, found.gap, self.epsilon, found.feasible))
 
-@dataclass(frozen=True, eq=False)
-class BySafeModel:
-    """Safe exploration of a local game, by all agents for all."""
-
-    _: KW_ONLY
-    epsilon: float
-    delta: float
-    start: JointPolicy
-    pace: Pace
-    time_limit: float = np.inf
-
-    def __call__(self, simulator: Any, watch: Watch) -> LearnResult:
-        """Run `learn_safely`."""
-        on_round = _round_reporter(simulator, watch, self.epsilon)
-        return learn_safely(
-            simulator,
-            start=self.start,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            pace=self.pace,
-            time_limit=self.time_limit,
-            on_round=on_round,
-        )
+        shared: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "time_limit": self.time_limit}
+        if self.start is None:
+            return learn_shared(simulator, **shared, on_round=on_round)
+        return learn_safely(simulator, start=self.start, pace=self.pace, **shared, on_round=on_round)
 
 
 class Hidden(Protocol):

@@ -27,6 +27,7 @@ from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.games.local.game import LocalGame
+from cmpg.proof.truncation import over_steps
 from cmpg.summaries import fields_line
 
 REWARD_SHARE = 1 / 8
@@ -96,7 +97,7 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
     if isinstance(game, JointGame):
         joint: JointGame = game
         rewards, costs = (
-            _weighed(table - shifted * _columns(_least(table), table), weights)
+            over_steps(table - shifted * _columns(_least(table), table), weights, 1)
             for table in (joint.rewards, joint.costs)
         )
         finite = replace(joint, rewards=rewards, costs=costs, thresholds=thresholds, horizon=horizon, discount=None)
@@ -106,10 +107,10 @@ def cut_off(game: Game, horizon: int, *, shifted: bool = True) -> tuple[JointGam
     private, spent = counting.private_rewards, counting.costs
     counted = replace(
         counting,
-        rewards=_weighed(counting.rewards[None], weights)[0],
-        private_rewards=_weighed(private - shifted * _columns(_least(reward_ends(counting)[0]), private), weights),
-        class_rewards=_weighed(counting.class_rewards[None], weights)[0],
-        costs=_weighed(spent - shifted * _columns(_least(spent), spent), weights),
+        rewards=over_steps(counting.rewards, weights, 0),
+        private_rewards=over_steps(private - shifted * _columns(_least(reward_ends(counting)[0]), private), weights, 1),
+        class_rewards=over_steps(counting.class_rewards, weights, 0),
+        costs=over_steps(spent - shifted * _columns(_least(spent), spent), weights, 1),
         thresholds=thresholds,
         horizon=horizon,
         discount=None,
@@ -180,8 +181,3 @@ def reward_ends(game: CountingGame) -> tuple[FloatArray, FloatArray]:
     shared, by_class = game.rewards[..., 1:], game.class_rewards
     least, most = shared.min(axis=-1) + by_class.min(axis=-1), shared.max(axis=-1) + by_class.max(axis=-1)
     return game.private_rewards + least, game.private_rewards + most
-
-
-def _weighed(tables: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return tables [m, 1, …] over all steps, each weighed: [m, H, …]."""
-    return np.asarray(tables * weights.reshape(1, -1, *(1,) * (tables.ndim - 2)))
