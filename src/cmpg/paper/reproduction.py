@@ -259,35 +259,13 @@ def claims_csv(sections: Sequence[CheckedSection]) -> str:
     return text.getvalue()
 
 
-STYLE = """
-nav { max-width: 68rem; margin: 0 auto; padding: 0 1.25rem; }
-nav ul { padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; list-style: none; }
-.figures { display: flex; flex-wrap: wrap; align-items: flex-end; gap: 1rem; margin: 1rem 0; }
-figure { max-width: 100%; }
-figure svg { width: 100%; height: auto; background: #fff; border-radius: 4px; padding: 4px; }
-figure svg text { fill: #111; }
-@media (prefers-color-scheme: dark) { figure svg { filter: invert(0.88) hue-rotate(180deg); } }
-table { background: var(--panel); border: 1px solid var(--rule); border-radius: 8px; }
-th, td { text-align: left; vertical-align: top; white-space: normal; }
-tr > :first-child { position: static; }
-td.where, td.why { color: var(--quiet); }
-col.claim { width: 21%; } col.where { width: 11%; } col.paper { width: 12%; } col.ours { width: 27%; }
-col.verdict { width: 6rem; }
-span.verdict { margin: 0; padding: 0; border: 0; background: none; font-weight: 620; white-space: nowrap; }
-td.verdict { margin: 0; padding: .45rem .85rem; border: 0; border-bottom: 1px solid var(--rule); border-radius: 0; }
-.agrees { color: var(--good); } .differs { color: var(--warn); } .added { color: var(--focus); }
-.unexpected { color: var(--series-6); }
-@media (max-width: 46rem) { nav { padding: 0 .9rem; } table, tbody { display: block; }
-  table { background: none; border: 0; }
-  colgroup { display: none; } thead { position: absolute; left: -999em; }
-  tr { display: block; margin: 0 0 .8rem; padding: .5rem .8rem; background: var(--panel);
-  border: 1px solid var(--rule); border-radius: 8px; }
-  td, td.verdict, td:first-child { display: block; border: 0; padding: .15rem 0; background: none; }
-  td:empty { display: none; } td::before { content: attr(data-label) ": "; font-weight: 600; color: var(--text); } }
-"""
-"""What the page of the claims has beside the style of all pages."""
-
 COLUMNS = ("claim", "where", "paper", "ours", "verdict", "why")
+VERDICTS = {
+    "agrees": "this run finds what the paper says",
+    "differs": "it finds something else, and says why",
+    "added": "the paper gives no value to compare with",
+    "unexpected": "this run did not find what the table of claims expects",
+}
 
 
 def page(
@@ -306,68 +284,40 @@ def page(
     settings
         Seed, versions and numbers of runs, in words.
     """
-    style = files("cmpg.report").joinpath("page.css").read_text("utf-8") + STYLE
-    links = "".join(f'<li><a href="#{_anchor(each)}">{escape(each.section.title)}</a></li>' for each in sections)
-    body = "".join(_section(each, drawings) for each in sections)
-    tone = "good" if all(claim.as_expected for each in sections for claim in each.claims) else "warn"
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(heading)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<header><h1>{escape(heading)}</h1>\n<p class="quiet">The paper is by {escape(authors)}.</p>\n'
-        f'<div class="verdict {tone}"><strong>{escape(summary(sections).plain)}</strong></div>\n'
-        f'<p class="note">{escape(settings)}</p>\n{_legend()}</header>\n'
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n<main>\n{body}</main>\n</body>\n</html>\n'
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    def drawing(picture: Picture) -> dict[str, Any]:
+        svg = inline_svg(drawings[picture.name], prefix=picture.name, label=picture.caption)
+        width = re.search(r'width="([0-9.]+pt)"', svg)
+        return {"svg": Markup(svg), "width": width and width[1], "caption": picture.caption}
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    parts = [
+        {
+            "anchor": re.sub(r"[^a-z0-9]+", "-", part.section.title.lower()).strip("-"),
+            "title": part.section.title,
+            "note": part.section.note,
+            "figures": [drawing(picture) for picture in part.pictures],
+            "claims": claim_records([part]),
+        }
+        for part in sections
+    ]
+    return environment.from_string(_part("cmpg.paper", "page.html.j2")).render(
+        parts=parts,
+        style=Markup(_part("cmpg.report", "page.css") + _part("cmpg.paper", "page.css")),
+        heading=heading,
+        authors=authors,
+        settings=settings,
+        columns=COLUMNS,
+        verdicts=VERDICTS,
+        tone="good" if all(claim.as_expected for each in sections for claim in each.claims) else "warn",
+        summary=summary(sections).plain,
     )
 
 
-def _legend() -> str:
-    words = {
-        "agrees": "this run finds what the paper says",
-        "differs": "it finds something else, and says why",
-        "added": "the paper gives no value to compare with",
-        "unexpected": "this run did not find what the table of claims expects",
-    }
-    items = "; ".join(f'<span class="verdict {each}">{each}</span>: {meaning}' for each, meaning in words.items())
-    files = "<code>claims.csv</code> and <code>claims.json</code>"
-    return f'<p class="note">{items}. Figures are in <code>figures</code> as SVG and PDF, the table in {files}.</p>\n'
-
-
-def _section(section: CheckedSection, drawings: Mapping[str, str]) -> str:
-    figures = "".join(_figure(picture, drawings[picture.name]) for picture in section.pictures)
-    head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
-    widths = "".join(f'<col class="{name}">' for name in COLUMNS)
-    rows = "".join(_row(claim) for claim in section.claims)
-    return (
-        f'<section id="{_anchor(section)}">\n<h2>{escape(section.section.title)}</h2>\n'
-        f'<p class="note">{escape(section.section.note)}</p>\n<div class="figures">\n{figures}</div>\n'
-        f"<table>\n<colgroup>{widths}</colgroup>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
-    )
-
-
-def _anchor(section: CheckedSection) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", section.section.title.lower()).strip("-")
-
-
-def _row(claim: CheckedClaim) -> str:
-    row, verdict = claim.claim, claim.verdict
-    contents = {
-        "claim": escape(row.statement),
-        "where": escape(row.where),
-        "paper": escape(row.paper),
-        "ours": escape(claim.finding.ours),
-        "verdict": f'<span class="verdict {verdict}">{verdict}</span>',
-        "why": escape(row.why),
-    }
-    cells = "".join(f'<td class="{name}" data-label="{name}">{contents[name]}</td>' for name in COLUMNS)
-    return f'<tr id="claim-{row.key}">{cells}</tr>\n'
-
-
-def _figure(picture: Picture, svg: str) -> str:
-    drawing = inline_svg(svg, prefix=picture.name, label=picture.caption)
-    found = re.search(r'width="([0-9.]+pt)"', drawing)
-    width = f' style="width: {found[1]}"' if found else ""
-    return f"<figure{width}>\n{drawing}\n<figcaption>{escape(picture.caption)}</figcaption>\n</figure>\n"
+def _part(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text("utf-8")
 
 
 def inline_svg(svg: str, *, prefix: str, label: str) -> str:
