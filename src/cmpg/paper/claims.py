@@ -22,14 +22,13 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.response import Solver
 from cmpg.equilibrium.ascent import Ascent, coordinate_ascent
 from cmpg.equilibrium.loop import GreatestGain
 from cmpg.equilibrium.result import Result
@@ -431,25 +430,29 @@ def run_many(
     return tuple(done)
 
 
-def count_infeasible_runs(
-    evidence: Evidence, game: Game, start: Start, *, count: int, what: str, solver: Solver, epsilon: float
-) -> int:
-    """Count the runs that a solver leads out of the feasible set: the ascent refuses its answer there."""
-    lost = 0
-    for number, rng in enumerate(evidence.streams(what, count), 1):
-        method = replace(PAPER_ASCENT, solver=solver)
-        ended = coordinate_ascent(game, start(game, rng), epsilon=epsilon, method=method)
-        lost += uninterrupted(ended).refused > 0
-        evidence.tick(what, number, count)
-    return lost
-
-
 @dataclass(frozen=True, eq=False)
 class Curve:
     """A mean over runs, and its standard error, by cycle."""
 
     mean: FloatArray  # [cycles, ...]
     error: FloatArray  # [cycles, ...]
+
+
+def certified(runs: Sequence[AscentRun]) -> int:
+    """Count the runs that ended with a certificate."""
+    return sum(run.settled for run in runs)
+
+
+def cycles_and_certified(runs: Sequence[AscentRun]) -> tuple[float, str]:
+    """Return how many cycles runs took on average, and a sentence with that and how many were certified."""
+    cycles = float(np.mean([len(run.costs) for run in runs]))
+    return cycles, f"{certified(runs)} of {len(runs)} runs certified, after {cycles:.1f} cycles on average"
+
+
+def costs_at_the_end(runs: Sequence[AscentRun], threshold: float) -> tuple[float, int]:
+    """Return what the last policies cost on average, and how many of them cost what the threshold allows."""
+    last = np.array([run.costs[-1] for run in runs])
+    return float(last.mean()), int(np.count_nonzero(np.abs(last - threshold) <= 1e-6))
 
 
 def gain_curve(runs: Sequence[AscentRun]) -> Curve:

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from cmpg.cmdp.planning import plan
-from cmpg.games.potential.check import Verdict, check_potential, recheck
+from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
 from cmpg.learning.slater import cmdp_slack
 from cmpg.paper.claims import (
     ANY,
@@ -26,6 +26,9 @@ from cmpg.paper.claims import (
     agrees,
     at_most,
     between,
+    certified,
+    costs_at_the_end,
+    cycles_and_certified,
     differs,
     listed,
     near,
@@ -40,7 +43,6 @@ from cmpg.paper.runs import (
     ENDINGS,
     FIGURE,
     SAFE,
-    LargestCycle,
     action_counts,
     congestion_figure_policy,
     crowd_policy,
@@ -63,7 +65,7 @@ def _random_starts(evidence: Evidence) -> dict[str, tuple[AscentRun, ...]]:
     return {"rows from the simplex": found.simplex, "rows normalised": found.normalised}
 
 
-def _largest(evidence: Evidence) -> LargestCycle:
+def _largest(evidence: Evidence) -> FourCycle:
     rng = evidence.rng("congestion game: 4-cycles")
     found = largest_cycle(congestion_game(), proposals=evidence.effort.cycle_proposals, rng=rng)
     evidence.tick("congestion game: 4-cycles", 1, 1)
@@ -125,9 +127,8 @@ def congestion_slack(_: Evidence) -> Finding:
 def congestion_gains(evidence: Evidence) -> Finding:
     """The gains reach zero for all agents: they have converged to a Nash policy."""
     runs = [run for each in _random_starts(evidence).values() for run in each]
-    settled, cycles = sum(run.settled for run in runs), float(np.mean([len(run.costs) for run in runs]))
-    text = f"{settled} of {len(runs)} runs certified, after {cycles:.1f} cycles on average"
-    return Finding.of(text, settled / len(runs), cycles)
+    cycles, text = cycles_and_certified(runs)
+    return Finding.of(text, certified(runs) / len(runs), cycles)
 
 
 @added(EXPERIMENT, expect=near(0.0, tolerance=0))
@@ -160,10 +161,9 @@ def congestion_start(evidence: Evidence) -> Finding:
 )
 def congestion_cost(evidence: Evidence) -> Finding:
     """The agents converge to a cost close to α = 0.5."""
-    last = np.array([run.costs[-1] for runs in _random_starts(evidence).values() for run in runs])
-    full = int(np.count_nonzero(np.abs(last - ALPHA) <= 1e-6))
-    text = f"mean {written(last.mean(), digits=3)}; exactly α in {share(full, len(last))}"
-    return Finding.of(text, last.mean(), full / len(last))
+    runs = [run for each in _random_starts(evidence).values() for run in each]
+    mean, full = costs_at_the_end(runs, ALPHA)
+    return Finding.of(f"mean {written(mean, digits=3)}; exactly α in {share(full, len(runs))}", mean, full / len(runs))
 
 
 @differs(
@@ -175,11 +175,10 @@ def congestion_cost(evidence: Evidence) -> Finding:
 def congestion_costless_starts(evidence: Evidence) -> Finding:
     """From starts of cost 0, as the text has it, the agents converge to a cost close to α = 0.5."""
     runs = evidence.of(run_congestion_games).costless
-    first, last = (np.array([run.costs[end] for run in runs]) for end in (0, -1))
-    full, settled = int(np.count_nonzero(np.abs(last - ALPHA) <= 1e-6)), sum(run.settled for run in runs)
-    text = f"start {written(first.max())}; mean {written(last.mean(), digits=3)} at the end, exactly α in "
+    first, (mean, full), settled = max(run.costs[0] for run in runs), costs_at_the_end(runs, ALPHA), certified(runs)
+    text = f"start {written(first)}; mean {written(mean, digits=3)} at the end, exactly α in "
     text += f"{share(full, len(runs))}; {settled} of {len(runs)} certified"
-    return Finding.of(text, first.max(), settled / len(runs), full / len(runs))
+    return Finding.of(text, first, settled / len(runs), full / len(runs))
 
 
 @added(
@@ -190,7 +189,7 @@ def congestion_costless_starts(evidence: Evidence) -> Finding:
 def congestion_linear_program(evidence: Evidence) -> Finding:
     """The same with the paper's solver, a linear program for each best response."""
     runs = evidence.of(run_congestion_games).linear_program
-    settled, last = sum(run.settled for run in runs), float(np.mean([run.costs[-1] for run in runs]))
+    settled, (last, _) = certified(runs), costs_at_the_end(runs, ALPHA)
     text = f"{settled} of {len(runs)} runs certified, mean cost {written(last, digits=3)}; where they end: "
     text += ", ".join(f"{kind} {number}" for kind, number in zip(ENDINGS, endings_of(runs), strict=True))
     return Finding.of(text, settled / len(runs), last)
@@ -276,6 +275,7 @@ def not_a_potential_game(evidence: Evidence) -> Finding:
 def witness_values(_: Evidence) -> Finding:
     """A witness that can be checked by hand: two agents, from safe, no penalty."""
     hand = witness_by_hand()
+    assert hand.values is not None, "they were computed"
     corners = ", ".join(f"({written(i)}, {written(j)})" for i, j in hand.values)
     text = f"(V_i, V_j) = {corners}; the cycle sums to {written(abs(hand.residual))}"
     return Finding.of(text, *hand.values.ravel(), abs(hand.residual))

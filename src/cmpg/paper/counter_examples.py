@@ -34,6 +34,7 @@ from cmpg.paper.claims import (
     agrees,
     at_most,
     between,
+    certified,
     differs,
     listed,
     near,
@@ -345,8 +346,8 @@ def starts(evidence: Evidence) -> Finding:
         epsilon=1e-9,
     )
     threes = sum(abs(run.potential - 3.0) <= 1e-9 for run in runs)
-    certified = sum(run.settled for run in runs)
-    return Finding.of(f"{share(threes, count)}; {certified} of {count} certified", threes / count, certified / count)
+    settled = certified(runs)
+    return Finding.of(f"{share(threes, count)}; {settled} of {count} certified", threes / count, settled / count)
 
 
 def _feasible_pair(game: Game, rng: np.random.Generator) -> JointPolicy:

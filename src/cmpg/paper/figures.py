@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cmpg.paper.runs import HandWitness
+    from cmpg.games.potential.check import FourCycle
 
 
 BLUE, RED, GREEN, GREY = "#4477aa", "#ee6677", "#228833", "#777777"
@@ -75,6 +75,22 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def single_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure with one panel, and thin lines behind its data."""
+    figure = new_figure(width, height)
+    axes = figure.add_subplot()
+    light_grid(axes)
+    return figure, axes
+
+
+def blank_panel(width: float, height: float, x: tuple[float, float], y: tuple[float, float]) -> tuple[Figure, Axes]:
+    """Return a figure with one panel without axes, to draw shapes in."""
+    figure = new_figure(width, height)
+    axes = figure.add_subplot(xlim=x, ylim=y)
+    axes.axis("off")
+    return figure, axes
+
+
 def light_grid(axes: Axes) -> None:
     """Put thin lines behind the data."""
     axes.grid(True, color="#dddddd", linewidth=0.5)
@@ -104,9 +120,7 @@ class DualCurve:
 
 def draw_dual_function(curve: DualCurve) -> Figure:
     """Draw d(λ), its minimum, and the level of P*."""
-    figure = new_figure(4.2, 2.8)
-    axes = figure.add_subplot()
-    light_grid(axes)
+    figure, axes = single_panel(4.2, 2.8)
     axes.plot(curve.multipliers, curve.values, color=BLUE, label=r"$d(\lambda)$")
     axes.plot(
         [curve.best_multiplier],
@@ -244,12 +258,8 @@ ACTIONS = "ABCD"
 
 def draw_transitions() -> Figure:
     """Draw the two states, and which crowds lead where."""
-    figure = new_figure(4.2, 2.0)
-    axes = figure.add_subplot()
-    axes.set_xlim(-0.9, 3.9)
-    axes.set_ylim(-0.9, 1.35)
+    figure, axes = blank_panel(4.2, 2.0, (-0.9, 3.9), (-0.9, 1.35))
     axes.set_aspect("equal")
-    axes.axis("off")
     for x, name in ((0.0, "safe"), (3.0, "unsafe")):
         _state(axes, x, name)
     _arrow(axes, (0.42, 0.16), (2.58, 0.16), bend=-0.25)
@@ -321,13 +331,10 @@ def draw_endings(endings: Mapping[str, Sequence[int]], kinds: Sequence[str]) -> 
     return figure
 
 
-def draw_four_cycle(hand: HandWitness) -> Figure:
+def draw_four_cycle(hand: FourCycle) -> Figure:
     """Draw the four corners with the values of both agents, and what each mover gains."""
-    figure = new_figure(4.6, 2.9)
-    axes = figure.add_subplot()
-    axes.axis("off")
-    axes.set_xlim(-0.45, 1.45)
-    axes.set_ylim(-0.35, 1.35)
+    figure, axes = blank_panel(4.6, 2.9, (-0.45, 1.45), (-0.35, 1.35))
+    assert hand.values is not None, "they were computed"
     corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
     for number, (x, y) in enumerate(corners):
         i, j = hand.values[number]
@@ -348,9 +355,7 @@ def draw_four_cycle(hand: HandWitness) -> Figure:
 
 def draw_regret(regret: FloatArray, order: float, *, rounds: FloatArray | None = None) -> Figure:
     """Draw the regret of every round, or after these numbers of rounds, added up, beside its order C√t."""
-    figure = new_figure(4.2, 2.7)
-    axes = figure.add_subplot()
-    light_grid(axes)
+    figure, axes = single_panel(4.2, 2.7)
     rounds = np.arange(1.0, len(regret) + 1) if rounds is None else rounds
     axes.plot(rounds, regret, color=BLUE, label="regret")
     axes.plot(rounds, order * np.sqrt(rounds), color=GREY, linestyle="--", label=r"$C\sqrt{t}$")
@@ -367,15 +372,7 @@ WIDTH = 0.26
 
 def draw_bars(rows: Mapping[str, Sequence[float]], names: Sequence[str], *, what: str, width: float) -> Figure:
     """Draw a group of bars for each name, one bar for each row; what is not finite is left out."""
-    figure = new_figure(width, 2.7)
-    axes = figure.add_subplot()
-    _draw_bars(axes, rows, names)
-    axes.set_ylabel(what)
-    return figure
-
-
-def _draw_bars(axes: Axes, rows: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
-    light_grid(axes)
+    figure, axes = single_panel(width, 2.7)
     places = np.arange(len(names))
     for number, (label, values) in enumerate(rows.items()):
         heights = np.asarray(values, dtype=np.float64)
@@ -390,6 +387,8 @@ def _draw_bars(axes: Axes, rows: Mapping[str, Sequence[float]], names: Sequence[
     axes.set_ylim(top=axes.get_ylim()[1] * 6)
     axes.set_xticks(places, list(names))
     axes.legend(ncols=len(rows), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.set_ylabel(what)
+    return figure
 
 
 def _short(number: float) -> str:

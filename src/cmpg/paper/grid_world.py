@@ -30,6 +30,9 @@ from cmpg.paper.claims import (
     agrees,
     at_most,
     between,
+    certified,
+    costs_at_the_end,
+    cycles_and_certified,
     differs,
     listed,
     near,
@@ -197,10 +200,10 @@ def gains_vanish(evidence: Evidence) -> Finding:
     found = evidence.of(run_grid_worlds)
     texts, shares, cycles = [], [], []
     for name, runs in _from_cost_zero(found).items():
-        settled = sum(run.settled for run in runs)
-        shares.append(settled / len(runs))
-        cycles.append(float(np.mean([len(run.costs) for run in runs])))
-        texts.append(f"{name}: {settled} of {len(runs)} runs certified, after {cycles[-1]:.1f} cycles on average")
+        taken, text = cycles_and_certified(runs)
+        shares.append(certified(runs) / len(runs))
+        cycles.append(taken)
+        texts.append(f"{name}: {text}")
     return Finding.of("; ".join(texts), *shares, *cycles)
 
 
@@ -216,10 +219,9 @@ def grid_costs(evidence: Evidence) -> Finding:
     first = max(float(run.costs[0]) for runs in _from_cost_zero(found).values() for run in runs)
     texts, means = [f"start {written(first)}"], []
     for name, runs in _from_cost_zero(found).items():
-        last = np.array([run.costs[-1] for run in runs])
-        means.append(float(last.mean()))
-        full = int(np.count_nonzero(np.abs(last - GRID_ALPHA) <= 1e-6))
-        texts.append(f"{name}: end {written(means[-1], digits=4)} on average, exactly α in {share(full, len(runs))}")
+        mean, full = costs_at_the_end(runs, GRID_ALPHA)
+        means.append(mean)
+        texts.append(f"{name}: end {written(mean, digits=4)} on average, exactly α in {share(full, len(runs))}")
     return Finding.of("; ".join(texts), first, *means)
 
 
@@ -246,7 +248,7 @@ def _optimal_share(runs: Sequence[AscentRun]) -> float:
 
 
 def _certified_share(runs: Sequence[AscentRun]) -> float:
-    return sum(run.settled for run in runs) / len(runs)
+    return certified(runs) / len(runs)
 
 
 def _mean_worth(runs: Sequence[AscentRun]) -> float:
@@ -257,7 +259,7 @@ def _mean_worth(runs: Sequence[AscentRun]) -> float:
 def grid_primal_dual(evidence: Evidence) -> Finding:
     """Own-cell, with the paper's solver: primal-dual, stopped by its certificate and repaired."""
     runs = evidence.of(run_grid_worlds).local_primal_dual
-    settled, last = sum(run.settled for run in runs), float(np.mean([run.costs[-1] for run in runs]))
+    settled, (last, _) = certified(runs), costs_at_the_end(runs, GRID_ALPHA)
     text = (
         f"{settled} of {len(runs)} runs certified with ε = {PRIMAL_DUAL_EPSILON:g}; worth {_mean_worth(runs):.3f} at "
     )

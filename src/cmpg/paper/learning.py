@@ -16,7 +16,6 @@ from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
-from cmpg.learning.ascent import learn
 from cmpg.learning.bounds import (
     CORRECTED,
     GENERATIVE,
@@ -31,14 +30,12 @@ from cmpg.learning.bounds import (
 )
 from cmpg.learning.confidence import bernstein_interval
 from cmpg.learning.generative import Adaptive
-from cmpg.learning.local.safe import learn_safely
-from cmpg.learning.local.simulator import LocalSimulator
 from cmpg.learning.outcome import Judgement, LearnResult, judge
 from cmpg.learning.problem import InducedProblem
 from cmpg.learning.safe import Pace, safe_learner
-from cmpg.learning.shared import learn_shared
 from cmpg.learning.simulator import GameSimulator
 from cmpg.learning.slater import cmdp_slack, slater_constant
+from cmpg.learning.trials import ByResponses, BySharedModel, HiddenGame, Method
 from cmpg.paper.claims import (
     Evidence,
     Finding,
@@ -251,20 +248,19 @@ def _learn(
     game: Game, rng: np.random.Generator, *, mode: str, epsilon: float, start: JointPolicy | None
 ) -> LearnResult:
     """Learn once; an own-cell game by the kernels of its agents."""
-    if isinstance(game, LocalGame):
-        kernels = LocalSimulator(game, rng=rng)
-        if mode == "shared":
-            return uninterrupted(learn_shared(kernels, epsilon=epsilon, delta=DELTA))
-        assert start is not None
-        pace = Pace(growth=0.25, most=10**9)
-        return uninterrupted(learn_safely(kernels, start=start, epsilon=epsilon, delta=DELTA, pace=pace))
-    simulator = GameSimulator(game, rng=rng)
-    if mode == "shared":
-        return uninterrupted(learn_shared(simulator, epsilon=epsilon, delta=DELTA))
-    learner = safe_learner(simulator.known, epsilon=epsilon) if mode == "safe" else None
+    simulator = HiddenGame(game).simulator(rng)
     if mode == "safe" and start is None:
         start = feasible_start(game).policy
-    return uninterrupted(learn(simulator, epsilon=epsilon, delta=DELTA, start=start, learner=learner))
+    method: Method
+    if mode == "shared" or isinstance(game, LocalGame):
+        pace = Pace(growth=0.25, most=10**9)
+        explored = start if mode == "safe" else None
+        method = BySharedModel(epsilon=epsilon, delta=DELTA, start=explored, pace=pace)
+    else:
+        known: Any = simulator.known
+        learner = safe_learner(known, epsilon=epsilon) if mode == "safe" else Adaptive()
+        method = ByResponses(epsilon=epsilon, delta=DELTA, start=start, learner=learner)
+    return uninterrupted(method(simulator, lambda _: None))
 
 
 @agrees(

@@ -33,7 +33,7 @@ from cmpg.games.local.game import LocalGame
 from cmpg.games.local.to_joint import lift_policy, to_joint
 from cmpg.games.potential.check import FourCycle, recheck
 from cmpg.paper.algorithm_3 import AveragedPrimalDual, UniformFill
-from cmpg.paper.claims import PAPER_ASCENT, AscentRun, Evidence, Start, count_infeasible_runs, run_many
+from cmpg.paper.claims import PAPER_ASCENT, AscentRun, Evidence, Start, run_many
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.paper import MOVES, congestion_game, grid_world, grid_world_local
 
@@ -64,7 +64,7 @@ class GridRuns:
     local_first_action: tuple[AscentRun, ...]  # the first action wins ties, from starts of cost 0
     local_random: tuple[AscentRun, ...]  # random ties, from random feasible starts
     local_primal_dual: tuple[AscentRun, ...]  # the paper's solver, repaired, from starts of cost 0
-    infeasible_runs: int  # of the averaged primal-dual loop, which is not repaired
+    infeasible_runs: int  # of the averaged primal-dual loop, which is not repaired: the ascent refuses an answer
 
 
 def run_grid_worlds(evidence: Evidence) -> GridRuns:
@@ -76,6 +76,8 @@ def run_grid_worlds(evidence: Evidence) -> GridRuns:
     runs = partial(run_many, evidence)
     plain = replace(PAPER_ASCENT, complete_off_path=False)
     first: dict[str, Any] = {"random_ties": False, **own}
+    loop = replace(PAPER_ASCENT, solver=AveragedPrimalDual(AVERAGED_STEPS, MULTIPLIER_BOUND))
+    averaged = runs(local, one_waits, what=own_name + "primal-dual, not repaired", method=loop, epsilon=0.1, **first)
     return GridRuns(
         joint=joint,
         local=local,
@@ -96,15 +98,7 @@ def run_grid_worlds(evidence: Evidence) -> GridRuns:
             method=replace(PAPER_ASCENT, solver=PrimalDual(tolerance=PRIMAL_DUAL_EPSILON / 10)),
             epsilon=PRIMAL_DUAL_EPSILON,
         ),
-        infeasible_runs=count_infeasible_runs(
-            evidence,
-            local,
-            one_waits,
-            count=effort.own_cell_runs,
-            what=own_name + "primal-dual, not repaired",
-            solver=AveragedPrimalDual(AVERAGED_STEPS, MULTIPLIER_BOUND),
-            epsilon=0.1,
-        ),
+        infeasible_runs=sum(run.result.refused > 0 for run in averaged),
     )
 
 
@@ -360,16 +354,8 @@ def congestion_figure_policy() -> JointPolicy:
 A, B, D = 0, 1, 3
 
 
-@dataclass(frozen=True, eq=False)
-class HandWitness:
-    """Two agents, two steps, from `safe`, no penalty: the values at the four corners, and what the gains add up to."""
-
-    values: FloatArray  # [4, 2]: i moves from corner 0 to 1, j to 2, i back to 3, j back to 0
-    residual: float
-
-
-def witness_by_hand() -> HandWitness:
-    """Evaluate the 4-cycle that can be checked by hand.
+def witness_by_hand() -> FourCycle:
+    """Evaluate the 4-cycle that can be checked by hand: two agents, two steps, from `safe`, no penalty.
 
     j plays A at step 1. i plays A, which leads to `unsafe`, or B, which stays in `safe`. At step 2 all play A, except
     that j in `unsafe` plays A or D.
@@ -382,19 +368,12 @@ def witness_by_hand() -> HandWitness:
     new_j[1, UNSAFE] = np.eye(4)[D]
     cycle = FourCycle((0, 1), JointPolicy((everything_a, everything_a)), (new_i, new_j), np.nan, 0.0)
     values = np.array([game.at(corner).values for corner in cycle.corners])
-    return HandWitness(values, float(recheck(game, cycle)))
+    return replace(cycle, values=values, residual=float(recheck(game, cycle)))
 
 
-@dataclass(frozen=True, eq=False)
-class LargestCycle:
-    """A deterministic 4-cycle of the agents 0 and 1, found by hill climbing, evaluated by the game itself."""
-
-    cycle: FourCycle
-    residual: float
-
-
-def largest_cycle(game: JointGame, *, proposals: int, rng: np.random.Generator) -> LargestCycle:
-    """Climb to a 4-cycle of large residual: change one deterministic choice at a time, keep what is not worse.
+def largest_cycle(game: JointGame, *, proposals: int, rng: np.random.Generator) -> FourCycle:
+    """Climb to a 4-cycle of the agents 0 and 1 with a large residual: change one deterministic choice at a time, and
+    keep what is not worse. At the end the game itself evaluates it.
 
     Transitions must be deterministic, so that the values of a proposal are a few table look-ups.
     """
@@ -413,7 +392,7 @@ def largest_cycle(game: JointGame, *, proposals: int, rng: np.random.Generator) 
             choices[place] = before
     tables = np.eye(actions)[choices]
     cycle = FourCycle((0, 1), JointPolicy(tuple(tables[:agents])), (tables[agents], tables[agents + 1]), best, 1e-9)
-    return LargestCycle(cycle, float(recheck(game, cycle)))
+    return replace(cycle, residual=float(recheck(game, cycle)))
 
 
 def _residual(game: JointGame, choices: IntArray) -> float:

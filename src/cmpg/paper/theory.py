@@ -27,6 +27,7 @@ from cmpg.paper.claims import (
     agrees,
     at_most,
     between,
+    certified,
     differs,
     listed,
     near,
@@ -183,7 +184,7 @@ def algorithm_1_return(evidence: Evidence) -> Finding:
     """Algorithm 1 does not say what it returns."""
     grid, congestion = evidence.of(run_grid_worlds), evidence.of(run_congestion_games)
     runs = (*grid.joint_waiting, *grid.local_waiting, *congestion.simplex)
-    quiet = sum(run.settled for run in runs)
+    quiet = certified(runs)
     text = f"π^(t−1), the policy at which no agent gained: certified in {quiet} of {len(runs)} runs"
     return Finding.of(text, quiet / len(runs))
 
