@@ -16,6 +16,7 @@ policy is played.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -89,11 +90,7 @@ class DualPieces:
 
     def at(self, multiplier: Fraction) -> int:
         """Return which piece is the maximiser at λ; at a breakpoint the cheaper one."""
-        low, high = 0, len(self.breakpoints)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.breakpoints[middle] <= multiplier else (low, middle)
-        return low
+        return bisect_right(self.breakpoints, multiplier)
 
 
 def _exact(number: float) -> Fraction:
@@ -189,9 +186,7 @@ class _Walk:
                     f"{MAX_STRETCHES:,} stretches {left:,} of {iterations:,} steps are left. Take a smaller step."
                 )
             piece = self.pieces.at(self.here)
-            if steps[piece] == 0 or self._pressed(steps[piece]):
-                left -= self._stay(piece, steps[piece], left)
-            elif self._alternates(piece, steps):
+            if self._alternates(piece, steps):
                 left -= self._rotate(piece if steps[piece] > 0 else piece - 1, steps, left)
             else:
                 left -= self._straight_on(piece, steps[piece], left)
@@ -206,20 +201,12 @@ class _Walk:
             self.threshold,
         )
 
-    def _pressed(self, step: Fraction) -> bool:
-        """Whether the projection undoes every step."""
-        return (self.here == 0 and step < 0) or (self.here == self.bound and step > 0)
-
-    def _stay(self, piece: int, step: Fraction, count: int) -> int:
-        self.counts[piece] += count
-        self.total += self.here * count
-        self.weighted += self.here * step * count
-        return count
-
     def _straight_on(self, piece: int, step: Fraction, most: int) -> int:
-        """Go on until λ leaves the piece, or is projected."""
-        ends = self.pieces.breakpoints
-        if step > 0:
+        """Go on until λ leaves the piece, or is projected; for good where no step changes it."""
+        ends, moving = self.pieces.breakpoints, step
+        if step == 0 or (self.here == 0 and step < 0) or (self.here == self.bound and step > 0):
+            count, moving = most, Fraction(0)  # the projection undoes every step
+        elif step > 0:
             end = min(ends[piece], self.bound) if piece < len(ends) else self.bound
             count = ceil((end - self.here) / step)
         elif piece:
@@ -227,7 +214,7 @@ class _Walk:
         else:
             count = ceil(self.here / -step)
         count = min(count, most)
-        visited = self.here * count + step * (count * (count - 1) // 2)
+        visited = self.here * count + moving * (count * (count - 1) // 2)
         self.counts[piece] += count
         self.total += visited
         self.weighted += visited * step
