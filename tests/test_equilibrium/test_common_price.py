@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from small_crowds import always, crossing, crowd, crowds, queue, rooms, twin_doors
+from small_crowds import always, crossing, crowd, crowds, queue, twin_doors
 
 import cmpg
 from cmpg.cmdp.kernels.choice import compiled
@@ -264,27 +264,6 @@ def test_the_command_certifies_what_was_saved_and_nothing_better(tmp_path):
     ran = command("certify", tmp_path / "game.npz", tmp_path / "broke.npz", "--epsilon", "1000")
     assert ran.code == 1
     assert "violates a threshold" in ran.out
-
-
-class Watched:
-    """Exact, and how often it was asked."""
-
-    def __init__(self):
-        self.solves, self.exact = 0, cmpg.Exact()
-
-    def __call__(self, cmdp, *, rng=None):
-        self.solves += 1
-        return self.exact(cmdp, rng=rng)
-
-
-@pytest.mark.parametrize("schedule", [cmpg.GreatestGain(), cmpg.equilibrium.RoundRobin()])
-def test_agents_whose_problem_did_not_change_are_not_solved_again(schedule):
-    game, watched = rooms(5), Watched()
-    result = cmpg.solve(game, method=cmpg.Ascent(solver=watched, schedule=schedule))
-    assert result.certified
-    assert result.moves >= 5
-    # Everybody once; and a move is news to nobody but the one other agent in the room.
-    assert watched.solves <= game.num_agents + result.moves
 
 
 CROWDS = {k: crowd(np.random.default_rng(11), agents=6, horizon=3, constraints=k, share=0.3) for k in (1, 2)}

@@ -43,7 +43,7 @@ from cmpg.equilibrium.loop import (
 from cmpg.equilibrium.result import Incumbent, Result, Status
 from cmpg.equilibrium.starts.start import worst_slack
 from cmpg.errors import CMPGError, InfeasibleError, OutOfTimeError
-from cmpg.games.game import Game, Information, Position, binds_of, only_binding, same_problem
+from cmpg.games.game import Game, Information, Position, binds_of, only_binding
 from cmpg.policy import JointPolicy, check_is_policy
 
 FEW_AGENTS = 4
@@ -170,7 +170,6 @@ def coordinate_ascent(
                 responses,
                 replace(rules, deadline=deadline),
                 at_rest=OffPathCompletion(rng) if completes else lambda position, _: position,
-                same_problem=same_problem,
                 workers=method.workers,
                 rng=rng,
                 on_progress=on_progress,

@@ -203,7 +203,6 @@ def take_turns(
     rules: Rules,
     *,
     at_rest: Callable[[Where, Mapping[int, Answer]], Where] = lambda position, _: position,
-    same_problem: Callable[[Where, int, Where], bool] = lambda *_: False,
     workers: int = 1,
     rng: np.random.Generator | None = None,
     on_progress: OnProgress = lambda _: None,
@@ -223,8 +222,6 @@ def take_turns(
     at_rest
         Called with the position and all answers when no agent gains enough; what it returns is gone on from,
         unless that is the same position.
-    same_problem
-        Whether an agent's problem at a new position is that of an earlier one, so that its answer still holds.
     workers
         Threads that answer at the same time, if the schedule queries several agents at once.
     rng
@@ -247,7 +244,7 @@ def take_turns(
     >>> ending.moves, ending.position.values, ending.position.costs
     (2, array([4., 4.]), array([1.]))
     """
-    turns = _Turns(answer, rules, same_problem, workers, rng, on_progress, traced, num_agents=len(position.policy))
+    turns = _Turns(answer, rules, workers, rng, on_progress, traced, num_agents=len(position.policy))
     seen = {position.policy.fingerprint()} if rules.no_return else set()
     try:
         while True:
@@ -279,7 +276,6 @@ class _Turns(Generic[Where]):
 
     answer: Callable[[Where, int, np.random.Generator | None], Answer]
     rules: Rules
-    same_problem: Callable[[Where, int, Where], bool]
     workers: int
     rng: np.random.Generator | None
     on_progress: OnProgress
@@ -341,11 +337,7 @@ class _Turns(Generic[Where]):
         chosen = self.answers[mover]
         moved: Where = position.replace(mover, chosen.table) if chosen.moved is None else chosen.moved
         # The mover's own problem has not changed, and it plays the answer now.
-        kept = {mover: Answer(chosen.table, 0.0, chosen.detail)}
-        for agent, answer in self.answers.items():
-            if agent != mover and self.same_problem(moved, agent, position):
-                kept[agent] = answer
-        self.answers, self.last = kept, mover
+        self.answers, self.last = {mover: Answer(chosen.table, 0.0, chosen.detail)}, mover
         self.moves += 1
         self.total += chosen.gain
         return moved

@@ -485,11 +485,6 @@ def current(position: Position, agent: int) -> Evaluation:
     return evaluate(position.induced_cmdp(agent), position.policy[agent]) if found is None else found
 
 
-def same_problem(position: Position, agent: int, earlier: Position) -> bool:
-    """Whether one agent is known to face the same CMDP here as at an earlier position, bit for bit."""
-    return bool(_own(position, "same_problem", agent, earlier))
-
-
 def forbidden(position: Position, agent: int, constraint: int) -> Forbidden | None:
     """Return which actions no feasible deviation of one agent takes where it may come to them.
 

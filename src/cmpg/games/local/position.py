@@ -206,25 +206,6 @@ class LocalPosition:
         gentle = (game.largest_costs == 0) & ~self.private_costs.any(axis=0)
         return Underflow(lost.rewards, np.where(free & gentle, 0.0, lost.costs))
 
-    def same_problem(self, agent: int, earlier: LocalPosition) -> bool:
-        """Whether an agent faces the same CMDP here as at an earlier position of the same game, bit for bit.
-
-        Only resources that the agent can reach count, so a move elsewhere does not matter unless it changes the budget.
-        """
-        # Marginal costs take long, and where costs or mean loads differ they differ too, but for a coincidence of bits.
-        if isinstance(self.loads, SparseLoads) and isinstance(earlier.loads, SparseLoads):
-            if not np.array_equal(self.costs, earlier.costs):
-                return False
-            if (self.loads.mean != earlier.loads.mean)[self.game.reach(agent)].any():
-                return False
-        if not np.array_equal(self._thresholds(agent), earlier._thresholds(agent)):
-            return False
-        able, here, there = self.game.reach(agent), self._marginal_costs(agent), earlier._marginal_costs(agent)
-        pairs = [(here.costs[:, able], there.costs[:, able])]
-        if here.delay is not None and there.delay is not None:
-            pairs.append((here.delay[able], there.delay[able]))
-        return all(np.array_equal(one, other) for one, other in pairs)
-
     def best_response_dynamics(
         self,
         multipliers: FloatArray,
