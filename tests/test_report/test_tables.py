@@ -14,7 +14,7 @@ from cmpg import scenarios
 from cmpg.errors import CMPGError, GameError, UnsupportedError
 from cmpg.files.games import load_game, save_game
 from cmpg.games.names import Amount, Legend, legend_of, legend_record
-from cmpg.games.play import PolicyTable
+from cmpg.games.players import PolicyTable
 from cmpg.policy import JointPolicy
 from cmpg.report.tables import TABLES, Itinerary, decisions_summary, found_agent, rows_of, rows_text, strip, write_rows
 from cmpg.scenarios.charging_site import charging_day

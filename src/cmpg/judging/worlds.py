@@ -24,7 +24,7 @@ from cmpg.games.counting.game import CountingGame
 from cmpg.games.game import Game, Names, binds_of
 from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalGame
-from cmpg.games.play import PolicyTable
+from cmpg.games.players import PolicyTable
 from cmpg.judging.policies import policy_function
 from cmpg.learning.truncation import reward_ends
 from cmpg.policy import JointPolicy

@@ -22,7 +22,7 @@ from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.errors import TooLargeError
 from cmpg.games.game import Game, Information, Playable, SharedResources
-from cmpg.games.play import PolicyTable
+from cmpg.games.players import PolicyTable
 from cmpg.policy import JointPolicy
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, NetworkDrawing
 from cmpg.sizes import require_picture

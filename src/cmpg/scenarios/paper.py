@@ -21,8 +21,8 @@ from cmpg.errors import GameError
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import LargestCount
 from cmpg.games.game import Legend
-from cmpg.games.joint.averages import check_agents
-from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
+from cmpg.games.joint.averages import MAX_JOINT_ENTRIES, check_agents
+from cmpg.games.joint.game import JointGame
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
 from cmpg.sizes import OBJECT, require_agents, require_joint_tables, require_memory

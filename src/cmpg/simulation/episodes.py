@@ -28,7 +28,7 @@ from cmpg.errors import SimulatorError, UnsupportedError, explains_keywords
 from cmpg.games.devices import Device, device_values
 from cmpg.games.game import Game, Names, Playable, SharedResources, Stepped, Stepper
 from cmpg.games.local.discounted import DiscountedLocalGame
-from cmpg.games.play import player_of
+from cmpg.games.players import player_of
 from cmpg.policy import JointPolicy, check_is_policy
 from cmpg.summaries import (
     Cell,

@@ -22,7 +22,7 @@ from cmpg.errors import GameError
 from cmpg.games.counting.classes import BoolArray
 from cmpg.games.counting.vectors import EveryCount, LargestCount
 from cmpg.games.game import Objective, PotentialKind, PotentialProof, checked_labels
-from cmpg.games.joint.game import MAX_JOINT_ENTRIES
+from cmpg.games.joint.averages import MAX_JOINT_ENTRIES
 from cmpg.games.rationals import as_given, rounded_tables
 
 if TYPE_CHECKING:

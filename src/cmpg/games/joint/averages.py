@@ -27,6 +27,9 @@ BLOCK = 1 << 19
 """Averages of more numbers than this are made for some states after the others, and no half is kept."""
 
 
+MAX_JOINT_ENTRIES = 50_000_000
+"""Tables over joint actions with more entries than this are not written out."""
+
 MAX_AGENTS = 28
 """Arrays have few axes more than this that everything can be done with."""
 

@@ -42,13 +42,17 @@ from cmpg.games.game import (
     checked_binds,
     checked_labels,
     played_policy,
+    potential_by_moves,
     random_policy_of,
     uniform_policy_of,
 )
 from cmpg.games.joint.averages import check_agents
+from cmpg.games.joint.planner import has_common_reward, planner_of
 from cmpg.games.joint.position import JointPosition, NumberSizes
 from cmpg.games.joint.tabulation import tabulate
 from cmpg.games.names import PLAIN, Legend, explained
+from cmpg.games.play import JointStepper
+from cmpg.games.potential.structure import prove_potential
 from cmpg.games.rationals import Rationals, as_given, rounded_tables
 from cmpg.games.summaries import game_summary
 from cmpg.policy import JointPolicy, PolicyShape, certain_table
@@ -57,9 +61,6 @@ from cmpg.summaries import html, line, text
 
 if TYPE_CHECKING:
     from cmpg.games.joint.tabulation import StepFunction
-
-MAX_JOINT_ENTRIES = 50_000_000
-"""Tables over joint actions with more entries than this are not written out."""
 
 TABLES = ("transition", "rewards", "costs", "thresholds", "initial", "discount")
 
@@ -196,20 +197,16 @@ class JointGame:
 
     def potential(self, policy: JointPolicy) -> float:
         """Return Φ(policy) − Φ(reference): a common value, or by moving one agent at a time (Lemma 1)."""
-        from cmpg.games.joint.planner import potential_of  # a circle: the planner is of this game
-
-        return potential_of(self, policy)
+        if not has_common_reward(self):
+            return potential_by_moves(self, policy)
+        return float(self.at(policy).current(0).value) - self.reference_value
 
     def potential_proof(self) -> PotentialProof | None:
         """Return why the structure of the game proves a potential, or None where it does not."""
-        from cmpg.games.joint.planner import proof_of  # the same circle
-
-        return proof_of(self)
+        return prove_potential(self)
 
     def planner(self, objective: Objective | None) -> Planner | None:
         """Return one planner who chooses all actions; a potential is counted as by `potential`."""
-        from cmpg.games.joint.planner import planner_of  # the same circle
-
         return planner_of(self, objective)
 
     def with_thresholds(self, thresholds: Any) -> JointGame:
@@ -238,8 +235,6 @@ class JointGame:
 
     def stepper(self) -> Stepper:
         """Return how the game is played, step by step."""
-        from cmpg.games.play import JointStepper  # a circle: devices are played, and are of joint games
-
         return JointStepper(self)
 
     def split(self, joint_actions: IntArray) -> JointPolicy:

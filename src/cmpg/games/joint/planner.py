@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cmpg.arrays import UNIT_ROUNDOFF, FloatArray, first_index, place
 from cmpg.cmdp.model import CMDP, total_weight
 from cmpg.errors import GameError
-from cmpg.games.game import Objective, Planner, PotentialKind, PotentialProof, potential_by_moves
-from cmpg.games.joint.game import MAX_JOINT_ENTRIES, JointGame
+from cmpg.games.game import Objective, Planner, PotentialKind, PotentialProof
+from cmpg.games.joint.averages import MAX_JOINT_ENTRIES
 from cmpg.games.rationals import as_given
 from cmpg.policy import JointPolicy
+
+if TYPE_CHECKING:
+    from cmpg.games.joint.game import JointGame
 
 
 def potential_reward(game: JointGame) -> FloatArray:
@@ -86,22 +90,6 @@ def marginals(game: JointGame, joint: FloatArray) -> JointPolicy:
     table = joint.reshape(*joint.shape[:2], *game.num_actions)
     agents = range(game.num_agents)
     return JointPolicy(tuple(table.sum(axis=tuple(2 + j for j in agents if j != i)) for i in agents))
-
-
-def proof_of(game: JointGame) -> PotentialProof | None:
-    """Return why a game has a potential; where the reward is common, without a look at anything else."""
-    if (known := common_reward_proof(game)) is not None:
-        return known
-    from cmpg.games.potential.structure import prove_potential  # a circle: it tries what is proved here first
-
-    return prove_potential(game)
-
-
-def potential_of(game: JointGame, policy: JointPolicy) -> float:
-    """Return Φ(policy) − Φ(reference): by the values of a common reward, or by moving one agent at a time (Lemma 1)."""
-    if not has_common_reward(game):
-        return potential_by_moves(game, policy)
-    return float(game.at(policy).current(0).value) - game.reference_value
 
 
 def common_reward_proof(game: JointGame) -> PotentialProof | None:

@@ -19,7 +19,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,11 +28,13 @@ from cmpg.arrays import UNIT_ROUNDOFF, FloatArray
 from cmpg.cmdp.model import total_weight
 from cmpg.cmdp.planning import certain_rows, dual_bound
 from cmpg.games.game import PotentialKind, PotentialProof
-from cmpg.games.joint.game import JointGame
 from cmpg.games.joint.planner import common_reward_proof
 from cmpg.games.rationals import as_given, is_exact
 from cmpg.proof.claim import Claim, JointTables
 from cmpg.proof.exact import TooLarge, check_exactly
+
+if TYPE_CHECKING:
+    from cmpg.games.joint.game import JointGame
 
 UNINFLUENCED = (
     "C4: rewards differ only by terms whose value no joint policy can change; the first agent's value is a potential."
