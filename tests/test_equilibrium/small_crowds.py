@@ -123,21 +123,3 @@ def twin_doors(agents):
         thresholds=[1.0],
         horizon=2,
     )
-
-
-def rooms(count):
-    """In each room two agents and two resources; who uses a resource alone pays 1, who shares it pays 2."""
-    size = 2 * count
-
-    def member(room, bonus):
-        uses = np.zeros((1, 1, 2, size))
-        uses[0, 0, [0, 1], [2 * room, 2 * room + 1]] = 1
-        return LocalAgent(transition=np.ones((1, 1, 2, 1)), reward=[[[bonus, 0.0]]], uses=uses, initial=[1.0])
-
-    return LocalGame(
-        agents=tuple(member(i // 2, 0.01 * i) for i in range(size)),
-        delay=np.broadcast_to(np.arange(size + 1.0), (1, size, size + 1)),
-        load_costs=(),
-        thresholds=(),
-        horizon=2,
-    )

@@ -10,9 +10,8 @@ For a policy that comes without multipliers best responses propose the prices, a
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from cmpg.errors import InfeasibleError, SolverError
 from cmpg.games.game import (
     AgentBounds,
     DynamicsEnd,
+    DynamicsTerms,
     Game,
     Position,
     PositionT,
@@ -282,44 +282,18 @@ def dynamics_at(
     position: PositionT,
     multipliers: FloatArray,
     *,
-    turns: int,
-    worth: float,
-    waiting: Collection[int] = (),
-    rng: np.random.Generator | None = None,
-    deadline: float = np.inf,
-    workers: int = 1,
     on_progress: OnProgress = lambda _: None,
+    **terms: Unpack[DynamicsTerms],
 ) -> tuple[DynamicsEnd[PositionT], Status | None]:
     """Let agents in turn move to what is best for them at common multipliers [k], until no agent gains.
 
     The game makes all moves by one call if it can; then the status is None, and no step is reported. Otherwise it is
     the status of the loop.
-
-    Parameters
-    ----------
-    position, multipliers : [k]
-        Where to begin, and what all agents pay.
-    turns
-        Agents that are queried, at most.
-    worth
-        A gain of less than this share of an agent's range is no reason to move.
-    waiting
-        Agents that keep their policies.
-    rng, deadline, workers, on_progress
-        As for `take_turns`.
     """
-    by_one_call = best_response_dynamics(
-        position,
-        multipliers,
-        turns=turns,
-        worth=worth,
-        waiting=waiting,
-        rng=rng,
-        deadline=deadline,
-        workers=workers,
-    )
+    by_one_call = best_response_dynamics(position, multipliers, **terms)
     if by_one_call is not None:
         return by_one_call, None
+    waiting, worth, rng = terms.get("waiting", ()), terms["worth"], terms.get("rng")
 
     def answer(position: PositionT, agent: int, _: np.random.Generator | None) -> Answer:
         table = position.policy[agent]
@@ -333,7 +307,7 @@ def dynamics_at(
             return Answer(table, 0.0)
         return Answer(best_table(cmdp, best, multipliers, rng=rng), gain)
 
-    rules = Rules(max_answers=turns, deadline=deadline)
+    rules = Rules(max_answers=terms["turns"], deadline=terms.get("deadline", np.inf))
     ending = take_turns(position, answer, rules, on_progress=on_progress, traced=False)
     return DynamicsEnd(ending.position, ending.moves), ending.status
 

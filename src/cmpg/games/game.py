@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Required, Self, TypedDict, TypeVar, Unpack, runtime_checkable
 
 import numpy as np
 
@@ -509,22 +509,21 @@ def bounded_together(position: Position, agent: int) -> range:
     return range(agent, agent + 1) if found is None else found
 
 
-def best_response_dynamics(
-    position: PositionT,
-    multipliers: FloatArray,
-    *,
-    turns: int,
-    worth: float,
-    waiting: Collection[int] = (),
-    rng: np.random.Generator | None = None,
-    deadline: float = np.inf,
-    workers: int = 1,
-) -> DynamicsEnd[PositionT] | None:
-    """Let agents in turn move to what is best for them at multipliers [k], by one call; None: one by one.
+class DynamicsTerms(TypedDict, total=False):
+    """How agents take turns at fixed multipliers, and when that ends."""
 
-    Agents in `waiting` keep their policies, and a gain below `worth` times an agent's range is not worth a move.
-    """
-    terms = {"turns": turns, "worth": worth, "waiting": waiting, "rng": rng, "deadline": deadline, "workers": workers}
+    turns: Required[int]  # agents that are queried, at most
+    worth: Required[float]  # a gain of less than this share of an agent's range is no reason to move
+    waiting: Collection[int]  # agents that keep their policies
+    rng: np.random.Generator | None  # breaks ties at random
+    deadline: float  # on the clock of time.monotonic
+    workers: int  # threads, where a game can use them; the bits are the same for any number
+
+
+def best_response_dynamics(
+    position: PositionT, multipliers: FloatArray, **terms: Unpack[DynamicsTerms]
+) -> DynamicsEnd[PositionT] | None:
+    """Let agents in turn move to what is best for them at multipliers [k], by one call; None: one by one."""
     found: DynamicsEnd[PositionT] | None = _own(position, "best_response_dynamics", multipliers, **terms)
     return found
 

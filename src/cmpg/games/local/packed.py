@@ -92,55 +92,6 @@ class PackedGame:
         found = self.kernels.accounts(self.fields, tuple(agents), tuple(plain), values, costs)
         return read_usages(found), values, costs
 
-    def best_response_dynamics(
-        self,
-        usages: tuple[Any, ...],
-        private: tuple[FloatArray, FloatArray],
-        agents: tuple[Any, Any, Any],
-        multipliers: FloatArray,
-        *,
-        limits: tuple[int, float, float, int, int],
-        seed: int,
-    ) -> tuple[tuple[Any, ...], int]:
-        """Let agents take turns at common multipliers, and return the usages then and the number of moves.
-
-        Parameters
-        ----------
-        usages
-            Start, index and probability.
-        private
-            Values [n] and costs [n, k] of all agents; written.
-        agents
-            The actions of the agents that move and which did, both written; and which agents wait.
-        multipliers : [k]
-            λ.
-        limits
-            Turns, the share of an agent's range that is worth a move, seconds, agents that plan at once, threads.
-        seed
-            Of random ties; 0: the first action wins.
-        """
-        free = np.zeros(len(multipliers))
-        # Weights of (delay, costs): what all agents pay; the delays alone, if there are any; and all costs alike, if a
-        # multiplier is zero, to break ties in favour of spending less.
-        weights = [np.concatenate([[1.0], multipliers])]
-        if self.has_delay:
-            weights.append(np.concatenate([[1.0], free]))
-        if not multipliers.all():
-            weights.append(np.concatenate([[0.0], free + 1]))
-        found, moves = self.kernels.best_response_dynamics(
-            self.fields,
-            usages,
-            *private,
-            multipliers,
-            np.stack(weights),
-            not multipliers.all(),
-            seed,
-            *limits,
-            *agents,
-            self.actions_of,
-        )
-        return read_usages(found), moves
-
     def judge(
         self, usages: tuple[Any, ...], agents: range, private: Any, multipliers: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:

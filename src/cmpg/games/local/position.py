@@ -21,6 +21,7 @@ from cmpg.cmdp.model import CMDP, drop_broadcast
 from cmpg.cmdp.support import Forbidden
 from cmpg.games.game import AgentBounds, DynamicsEnd, binds_of, bound_cmdp
 from cmpg.games.local.loads import LoadTree, MarginalCosts
+from cmpg.games.local.packed import read_usages
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.summaries import fields_line
@@ -217,24 +218,10 @@ class LocalPosition:
         deadline: float = np.inf,
         workers: int = 1,
     ) -> DynamicsEnd[LocalPosition] | None:
-        """Let agents in turn move to what is best for them at common multipliers; None without compiled kernels.
+        """Let agents in turn move to what is best for them at multipliers [k]; None without compiled kernels.
 
-        Parameters
-        ----------
-        multipliers : [k]
-            λ: each agent maximises V^{r_i} − λ·V^c.
-        turns
-            Turns at most; it is over as well when no agent has moved in as many turns as there are agents.
-        worth
-            A gain of less than this share of an agent's range is not worth a move.
-        waiting
-            Agents who keep their policies.
-        rng
-            Breaks ties at random.
-        deadline
-            On the clock of time.monotonic.
-        workers
-            Threads that plan for several agents at once, where plans are long; the bits are the same for any number.
+        `DynamicsTerms` has the other parameters. It is over as well when no agent has moved in as many turns as there
+        are agents. Where plans are long, several agents plan at once.
         """
         if not isinstance(self.loads, SparseLoads) or not binds_of(self.game).all():
             return None  # agents that different constraints bind do not pay the same
@@ -242,17 +229,33 @@ class LocalPosition:
         values, costs = self.private_values.copy(), self.private_costs.copy()
         actions, moved = np.zeros(packed.num_entries, dtype=packed.action_type), np.zeros(len(values), dtype=np.int8)
         waits = np.isin(np.arange(len(values)), list(waiting)).astype(np.int8)
-        seed = 0 if rng is None else int(rng.integers(1, 2**63))
+        seed = 0 if rng is None else int(rng.integers(1, 2**63))  # 0: the first action wins
         seconds = min(deadline - time.monotonic(), 1e9)
         block = 1 if seed else _block_size(packed)  # random ties are drawn turn by turn
         prices = np.ascontiguousarray(multipliers, dtype=np.float64)
-        usages, moves = packed.best_response_dynamics(
+        free, by_cost = np.zeros(len(prices)), not prices.all()
+        # Weights of (delay, costs): what all agents pay; the delays alone, if there are any; and all costs alike, if a
+        # multiplier is zero, to break ties in favour of spending less.
+        weights = [[1.0, *prices]]
+        if packed.has_delay:
+            weights.append([1.0, *free])
+        if by_cost:
+            weights.append([0.0, *free + 1])
+        limits = (turns, worth, seconds, block, min(workers, block))
+        found, moves = packed.kernels.best_response_dynamics(
+            packed.fields,
             self.loads.arrays,
-            (values, costs),
-            (actions, moved, waits),
+            values,
+            costs,
             prices,
-            limits=(turns, worth, seconds, block, min(workers, block)),
-            seed=seed,
+            np.array(weights),
+            by_cost,
+            seed,
+            *limits,
+            actions,
+            moved,
+            waits,
+            packed.actions_of,
         )
         if not moves:
             return DynamicsEnd(self, 0)
@@ -263,7 +266,7 @@ class LocalPosition:
             steps, states, choices = shapes[agent]
             own = actions[packed.actions_of[agent] : packed.actions_of[agent] + steps * states]
             tables[agent] = CompactTable.certain(own.reshape(steps, states).copy(), choices)
-        loads = SparseLoads(packed, *usages)
+        loads = SparseLoads(packed, *read_usages(found))
         return DynamicsEnd(LocalPosition(game, policy.with_tables(tables), loads, values, costs), moves)
 
     def agent_bounds(self, multipliers: FloatArray, agents: range | None = None) -> AgentBounds | None:
