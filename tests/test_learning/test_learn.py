@@ -358,7 +358,7 @@ class TestStarts:
         game = common_reward_game(0)
         dear = game.uniform_policy()
         tight = replace(game, thresholds=game.at(dear).costs - 0.1)
-        assert cost_range(hidden(tight), dear).floors[0] < tight.thresholds[0]
+        assert cost_range(hidden(tight), dear).cost_floors[0] < tight.thresholds[0]
         simulator = hidden(tight)
         with pytest.raises(StartError, match=r"infeasible with probability 0.9: it costs .* against") as caught:
             learn(simulator, epsilon=0.2, delta=0.1, start=dear)

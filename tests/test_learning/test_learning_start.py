@@ -33,7 +33,7 @@ def test_the_range_holds_whatever_the_transition_is(seed, sparse, told):
         others += [rng.dirichlet(np.full(3, 0.1), size=game.transition.shape[:-1]) for _ in range(5)]
     for transition in others:
         cost = replace(game, transition=transition).at(policy).costs[0]
-        assert bounds.floors[0] - 1e-12 <= cost <= bounds.ceilings[0] + 1e-12
+        assert bounds.cost_floors[0] - 1e-12 <= cost <= bounds.cost_ceilings[0] + 1e-12
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -48,8 +48,8 @@ def test_the_ends_of_the_range_are_attained(seed):
         transition = np.zeros(game.transition.shape)
         transition[..., target] = 1.0
         costs.append(replace(game, transition=transition).at(policy).costs[0])
-    assert bounds.floors[0] == pytest.approx(min(costs))
-    assert bounds.ceilings[0] == pytest.approx(max(costs))
+    assert bounds.cost_floors[0] == pytest.approx(min(costs))
+    assert bounds.cost_ceilings[0] == pytest.approx(max(costs))
 
 
 def test_all_idle_is_a_safe_start_of_spectrum():
@@ -84,7 +84,7 @@ def test_what_cannot_meet_the_constraints_is_refused():
     policy = game.uniform_policy().replace(0, [[[0, 1]]]).replace(1, [[[0, 1]]])
     with pytest.raises(StartError, match="costs at least 1"):
         require_possible(hidden(game), policy)
-    assert require_possible(hidden(game), game.uniform_policy()).ceilings == pytest.approx([0.25])
+    assert require_possible(hidden(game), game.uniform_policy()).cost_ceilings == pytest.approx([0.25])
 
 
 def two_costs(thresholds):
@@ -105,7 +105,7 @@ def test_a_start_may_spend_all_that_is_allowed_and_no_more():
         simulator = GameSimulator(two_costs([threshold, 1.0]), rng=np.random.default_rng(0))
         assert (ascent.safe_start(simulator) is not None) is possible
         if possible:
-            assert ascent.require_possible(simulator, policy).floors.tolist() == [0.25, 0.0]
+            assert ascent.require_possible(simulator, policy).cost_floors.tolist() == [0.25, 0.0]
         else:
             with pytest.raises(StartError, match=r"constraint 0 has the threshold 0\.24, .* costs at least 0\.25"):
                 ascent.require_possible(simulator, policy)

@@ -45,7 +45,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.cmdp.box import worst_case
 from cmpg.deadline import limited
 from cmpg.equilibrium.loop import Answer, Ending, LoopLimit, OnProgress, RoundRobin, Rules, Schedule, take_turns
 from cmpg.equilibrium.result import Status
@@ -53,7 +52,7 @@ from cmpg.equilibrium.starts.min_cost import feasible_start
 from cmpg.errors import BudgetError, OutOfTimeError, SimulatorError, StartError, UnsupportedError, explains_keywords
 from cmpg.learning.bounds import ascent_constants, refuse_masks
 from cmpg.learning.confidence import binomial_interval, check_accuracy, estimate
-from cmpg.learning.generative import Adaptive
+from cmpg.learning.generative import Adaptive, current_in_box
 from cmpg.learning.joint_model import model_of
 from cmpg.learning.local.simulator import LocalProblemSpec
 from cmpg.learning.optimism import Measurement
@@ -169,7 +168,7 @@ def _beginning(
 ) -> _Beginning:
     if start is not None:
         start.check_fits(simulator.known.policy_shapes)
-        ceilings = require_possible(simulator, start).ceilings
+        ceilings = require_possible(simulator, start).cost_ceilings
         return _Beginning(start, "given", proved=bool(np.all(ceilings <= simulator.known.limits)))
     found = safe_start(simulator)
     if found is not None:
@@ -353,15 +352,7 @@ def _written(learner: Learner) -> str:
     return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", repr(learner))
 
 
-@dataclass(frozen=True, eq=False)
-class CostRange:
-    """Between what a policy can cost, whatever the transition is."""
-
-    floors: FloatArray  # [k]
-    ceilings: FloatArray  # [k]
-
-
-def cost_range(simulator: Simulator, policy: JointPolicy) -> CostRange:
+def cost_range(simulator: Simulator, policy: JointPolicy) -> CurrentBounds:
     """Bound the costs of a joint policy by what is known without a sample.
 
     Examples
@@ -371,15 +362,12 @@ def cost_range(simulator: Simulator, policy: JointPolicy) -> CostRange:
     >>> game = counter_example()
     >>> simulator = GameSimulator(game, rng=np.random.default_rng(0))
     >>> bounds = cost_range(simulator, game.uniform_policy())
-    >>> bounds.floors, bounds.ceilings
+    >>> bounds.cost_floors, bounds.cost_ceilings
     (array([0.25]), array([0.25]))
     """
     problem = InducedProblem(simulator, 0, policy)
     belief = estimate(problem, problem.no_samples(), delta=0.5)  # without samples nothing depends on δ
-    optimistic = belief.optimistic.nominal.costs
-    floors = [-worst_case(belief.box, policy[0], -cost) for cost in optimistic]
-    ceilings = [worst_case(belief.box, policy[0], cost) for cost in belief.worst_costs]
-    return CostRange(np.array(floors), np.array(ceilings))
+    return current_in_box(belief, policy[0])
 
 
 def safe_start(simulator: Simulator) -> JointPolicy | None:
@@ -390,7 +378,7 @@ def safe_start(simulator: Simulator) -> JointPolicy | None:
     """
     known = simulator.known
     policy = _cheapest_at_once(known)
-    met = np.all(cost_range(simulator, policy).ceilings <= known.limits)
+    met = np.all(cost_range(simulator, policy).cost_ceilings <= known.limits)
     return policy if met else None
 
 
@@ -437,13 +425,13 @@ def _cheapest_at_once(known: ProblemSpec) -> JointPolicy:
     return known.payoffs.cheapest(units, known.horizon)
 
 
-def require_possible(simulator: Simulator, start: JointPolicy) -> CostRange:
+def require_possible(simulator: Simulator, start: JointPolicy) -> CurrentBounds:
     """Return the range of a start's costs, or raise StartError where it cannot meet the constraints."""
     bounds = cost_range(simulator, start)
     for j, threshold in enumerate(simulator.known.limits):
-        if bounds.floors[j] > threshold:
+        if bounds.cost_floors[j] > threshold:
             raise StartError(
                 f"the start is infeasible: constraint {j} has the threshold {threshold:.6g}, and whatever the "
-                f"transition is, the start costs at least {bounds.floors[j]:.6g}. Pass a feasible start."
+                f"transition is, the start costs at least {bounds.cost_floors[j]:.6g}. Pass a feasible start."
             )
     return bounds

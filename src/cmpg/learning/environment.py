@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from cmpg.arrays import FloatArray, IntArray
+from cmpg.arrays import FloatArray, IntArray, at_step
 from cmpg.errors import SimulatorError
 from cmpg.learning.samples import Ledger, Payoffs, PayoffSums, ProblemSpec, Samples, Totals
 from cmpg.learning.simulator import check_count, check_entry, entry_counts
@@ -212,25 +212,23 @@ class EnvironmentSimulator:
 
     def _step(self, entry: Entry, tally: _Tally) -> _Seen:
         """Step once, check the answer, and count it."""
-        h, s, joint = entry
-        answer = self._environment.step(joint)
+        answer = self._environment.step(entry[2])
         tally.steps += 1
         if not isinstance(answer, tuple) or len(answer) not in (3, 4):
             _fail(tally, f"{_call(entry)} returned {answer!r}; (state, rewards, costs) is required, perhaps with done.")
         if not _is_index(answer[0], self.known.num_states):
             self._wrong_state(answer[0], tally, call=_call(entry))
-        place = (h, s, tally.joint_index(joint))
         try:
-            rewards, costs = self._rewards(answer[1], place), self._costs(answer[2], place)
+            rewards, costs = self._rewards(answer[1], entry), self._costs(answer[2], entry)
         except ValueError as problem:
             _fail(tally, f"{_call(entry)} returned {problem}")
-        if len(answer) == 4 and answer[3] and h + 1 < self.known.horizon:
+        if len(answer) == 4 and answer[3] and entry[0] + 1 < self.known.horizon:
             _fail(
                 tally,
                 f"{_call(entry)} returned done; there are {self.known.horizon} steps. Let an end be a last state.",
             )
         seen = _Seen(int(answer[0]), rewards, costs)
-        tally.add(place, seen)
+        tally.add(entry, seen)
         return seen
 
     def _wrong_state(self, found: Any, tally: _Tally, *, call: str) -> NoReturn:
@@ -267,71 +265,55 @@ class _Checker:
         self._name, self._length = name, len(bounds)
         self._tolerance = AGREEMENT * float(np.abs(bounds).max(initial=0.0))
         self._bounds: list[list[list[float]]] = np.moveaxis(bounds, 0, 1).tolist()  # [H or 1][m][2]
-        self._table = None
-        if table is not None:
-            shape = (*table.shape[1:3], int(np.prod(table.shape[3:])), len(table))
-            self._table = np.moveaxis(table, 0, -1).reshape(shape)  # [H or 1, S, ΠA, m]
+        self._table = None if table is None else np.moveaxis(table, 0, -1)  # [H or 1, S, *A, m]
 
-    def __call__(self, found: Any, place: tuple[int, int, int]) -> list[float]:
+    def __call__(self, found: Any, entry: Entry) -> list[float]:
         """Return the payoffs as floats, or raise ValueError with what is wrong."""
-        h, s, joint = place
+        h, s, joint = entry
         try:
             values = [float(value) for value in found]
         except (TypeError, ValueError):
             raise ValueError(f"the {self._name}s {found!r}; {self._length} numbers are required.") from None
         if len(values) != self._length:
             raise ValueError(f"the {self._name}s {found!r}; {self._length} numbers are required.")
-        bounds = self._bounds[0 if len(self._bounds) == 1 else h]
+        bounds = at_step(self._bounds, h)
         for index, value in enumerate(values):
             least, greatest = bounds[index]
             if not least - self._tolerance <= value <= greatest + self._tolerance:  # nan is caught as well
                 raise ValueError(f"{self._name} {value} at index {index}; its declared range is [{least}, {greatest}].")
         if self._table is not None:
-            declared = self._table[0 if len(self._table) == 1 else h, s, joint].tolist()
+            declared = at_step(self._table, h)[(s, *joint)].tolist()
             if any(abs(value - right) > self._tolerance for value, right in zip(values, declared, strict=True)):
                 raise ValueError(f"the {self._name}s {values}; the declared ones are {declared}.")
         return values
 
 
 class _Tally:
-    """Counts of what was seen, filled step by step; joint actions are one flat axis until the end."""
+    """Counts of what was seen, filled step by step."""
 
     def __init__(self, known: ProblemSpec) -> None:
         self.steps = 0  # with one that was answered wrongly, and is not among the counts
-        self._actions = known.num_actions
-        table = (known.horizon, known.num_states, int(np.prod(known.num_actions)))
-        self._visits = np.zeros(table, dtype=np.int64)
-        self._transitions = np.zeros((known.horizon - 1, *table[1:], known.num_states), dtype=np.int64)
-        self._observes = known.payoffs is None
-        self._rewards = np.zeros((*table, known.num_agents if self._observes else 0))
-        self._costs = np.zeros((*table, known.num_constraints if self._observes else 0))
+        shape = (known.horizon, known.num_states, *known.num_actions)
+        self._visits = np.zeros(shape, dtype=np.int64)
+        self._transitions = np.zeros((known.horizon - 1, *shape[1:], known.num_states), dtype=np.int64)
+        self._observed: PayoffSums | None = None
+        if known.payoffs is None:
+            self._observed = PayoffSums(*(np.zeros((m, *shape)) for m in (known.num_agents, known.num_constraints)))
 
-    def joint_index(self, joint: tuple[int, ...]) -> int:
-        """Return the place of a joint action on the flat axis."""
-        index = 0
-        for action, size in zip(joint, self._actions, strict=True):
-            index = index * size + action
-        return index
-
-    def add(self, place: tuple[int, int, int], seen: _Seen) -> None:
+    def add(self, entry: Entry, seen: _Seen) -> None:
         """Count one step."""
+        place: Any = (*entry[:2], *entry[2])
         self._visits[place] += 1
-        if place[0] < len(self._transitions):
+        if entry[0] < len(self._transitions):
             self._transitions[(*place, seen.state)] += 1
-        if self._observes:
-            self._rewards[place] += seen.rewards
-            self._costs[place] += seen.costs
+        if self._observed is not None:
+            whole: Any = (slice(None), *place)
+            self._observed.rewards[whole] += seen.rewards
+            self._observed.costs[whole] += seen.costs
 
     def samples(self) -> Samples:
         """Return the counts with one axis per agent."""
-        shape = (*self._visits.shape[:2], *self._actions)
-        transitions = self._transitions.reshape(len(self._transitions), *shape[1:], shape[1])
-        if not self._observes:
-            return Samples(self._visits.reshape(shape), transitions)
-        rewards, costs = (
-            np.moveaxis(sums, -1, 0).reshape(sums.shape[-1], *shape) for sums in (self._rewards, self._costs)
-        )
-        return Samples(self._visits.reshape(shape), transitions, PayoffSums(rewards, costs))
+        return Samples(self._visits, self._transitions, self._observed)
 
 
 class _Player:
