@@ -14,13 +14,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-import numpy as np
+from math import inf
 
 from cmpg.errors import OutOfTimeError
 
-_DEADLINE: ContextVar[float] = ContextVar("deadline", default=np.inf)
-_WORK: ContextVar[float] = ContextVar("work", default=np.inf)
+_DEADLINE: ContextVar[float] = ContextVar("deadline", default=inf)
+_WORK: ContextVar[float] = ContextVar("work", default=inf)
 _CANCELLED: ContextVar[threading.Event | None] = ContextVar("cancelled", default=None)
 
 
@@ -71,7 +70,7 @@ def limited_by_size() -> Iterator[None]:
     >>> with limited_work(-1), limited_by_size():
     ...     check_time()
     """
-    token = _WORK.set(np.inf)
+    token = _WORK.set(inf)
     try:
         yield
     finally:
@@ -100,7 +99,7 @@ def cancellable(event: threading.Event) -> Iterator[None]:
 
 def has_deadline() -> bool:
     """Whether the work may have to end early: there is a deadline, or it can be cancelled."""
-    return min(_DEADLINE.get(), _WORK.get()) < np.inf or _CANCELLED.get() is not None
+    return min(_DEADLINE.get(), _WORK.get()) < inf or _CANCELLED.get() is not None
 
 
 def is_over() -> bool:
@@ -118,8 +117,8 @@ def check_time() -> None:
     if event is not None and event.is_set():
         raise OutOfTimeError("the work was cancelled.")
     deadline = _DEADLINE.get()
-    if deadline < np.inf and time.monotonic() > deadline:
+    if deadline < inf and time.monotonic() > deadline:
         raise OutOfTimeError("the time limit was reached.")
     work = _WORK.get()
-    if work < np.inf and time.process_time() > work:
+    if work < inf and time.process_time() > work:
         raise OutOfTimeError("the work took as long as it may.")

@@ -9,10 +9,11 @@ import functools
 import inspect
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # the command names these errors before anything is computed
+    import numpy as np
+    import numpy.typing as npt
 
 
 class CMPGError(Exception):
@@ -107,7 +108,7 @@ class SolverError(CMPGError):
     --------
     >>> from cmpg import JointGame
     >>> from cmpg.learning import slater_constant
-    >>> game = JointGame(transition=np.ones((1, 1, 2, 1)), rewards=[[[[0, 1]]]], costs=[[[[0, 1]]]],
+    >>> game = JointGame(transition=[[[[1.0], [1.0]]]], rewards=[[[[0, 1]]]], costs=[[[[0, 1]]]],
     ...                  thresholds=[2.0], initial=[1.0], discount=0.9)
     >>> try:
     ...     slater_constant(game)

@@ -19,11 +19,10 @@ from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from html import escape
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from cmpg.arrays import FloatArray
+if TYPE_CHECKING:  # the command speaks before numpy is loaded
+    from cmpg.arrays import FloatArray
 
 MAX_ROWS = 12
 """A table of more agents or constraints than this shows those that matter most, and says so."""
@@ -285,6 +284,8 @@ def largest(numbers: FloatArray, most: int | None = MAX_ROWS) -> list[int]:
     """Return the indices of the largest numbers, as many as a table shows, in their order."""
     if most is None or len(numbers) <= most:
         return list(range(len(numbers)))
+    import numpy as np  # heavy, here and below
+
     return sorted(int(index) for index in np.argsort(-numbers, kind="stable")[:most])
 
 
@@ -295,6 +296,8 @@ def fields_line(thing: Any) -> str:
 
 
 def _brief(value: Any) -> str:
+    import numpy as np
+
     if isinstance(value, np.ndarray):
         return str(value.tolist()) if value.size <= 4 and value.ndim == 1 else f"array{list(value.shape)}"
     if isinstance(value, Enum):

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from cmpg.cli.crowds import certify_crowd_target, refuse_for_crowds
-from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed, changed
+from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed, changed, option
 from cmpg.cli.output import ProgressLine, remark, rescaling_message, show, show_json
 from cmpg.cli.risk import RiskBudgets, with_budgets
 from cmpg.cli.targets import GameArgument, finite, is_proof_file, policy_of
+from cmpg.errors import CMPGError, FileError, TooLargeError, UnsupportedError
+from cmpg.summaries import Summary
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.certificate import Certificate
@@ -60,7 +62,6 @@ def _near(game: Game, seed: int) -> NearPotential | str:
     """Return how far a game is from having a potential, or why that is not known."""
     import numpy as np
 
-    from cmpg.errors import TooLargeError, UnsupportedError
     from cmpg.games.potential.near import near_potential
 
     try:
@@ -93,13 +94,10 @@ def certify(
     allow_rounding: AllowRounding = 0.0,
     exact: Exact = False,
     verified: Annotated[
-        bool, typer.Option("--verified", help="Have cmpg-verify check the claim, a program that is proved correct.")
+        bool, option("Have cmpg-verify check the claim, a program that is proved correct.", "--verified")
     ] = False,
     model_error: Annotated[
-        float,
-        typer.Option(
-            metavar="<float>", help="Prove it for every model whose transition probabilities are off by this."
-        ),
+        float, option("Prove it for every model whose transition probabilities are off by this.")
     ] = 0.0,
     seed: Seed = None,
     as_json: Json = False,
@@ -113,7 +111,6 @@ def certify(
     from cmpg.equilibrium.best_responses import proposed_multipliers
     from cmpg.equilibrium.certificate import certify as judge
     from cmpg.equilibrium.certificate import check_multipliers
-    from cmpg.errors import CMPGError
     from cmpg.files.containers import file_kind
     from cmpg.files.devices import KIND as DEVICE
     from cmpg.files.devices import load_device
@@ -189,11 +186,9 @@ def certify(
 
 def _certify_file(path: str, policy: Path | None, *, as_json: bool) -> NoReturn:
     """Check a proof file in rationals, say what it proves, and exit."""
-    from cmpg.errors import CMPGError, FileError
     from cmpg.proof.claim import ClaimError
     from cmpg.proof.exact import TooLarge
     from cmpg.proof.format import check_file, read
-    from cmpg.summaries import Summary
 
     if policy is not None:
         raise CMPGError(f"{path} is a proof file, which has the policy in it: leave {policy} out.")

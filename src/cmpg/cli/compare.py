@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Json, Tasks
+from cmpg.cli.options import Json, Tasks, option
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import Target, complete_game
+from cmpg.errors import FileError
+from cmpg.runs.runner import Jobs, in_order, run_tasks
 
 if TYPE_CHECKING:
     from cmpg.comparison.comparison import GameComparison
     from cmpg.games.game import Game
-    from cmpg.runs.runner import Jobs
 
 SCENARIOS = (
     "counter-example",
@@ -48,11 +49,11 @@ def compare(
             help="Scenarios or game files; ten scenarios if omitted, six with --quick.",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer iterations.")] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for starts and tie-breaking.")] = 1,
-    restarts: Annotated[int, typer.Option(help="Number of starts when a method may choose its own.")] = 10,
+    quick: Annotated[bool, option("Fewer iterations.", "--quick")] = False,
+    seed: Annotated[int, option("Random seed for starts and tie-breaking.", least=0)] = 1,
+    restarts: Annotated[int, option("Number of starts when a method may choose its own.")] = 10,
     tasks: Tasks,
-    output: Annotated[Path | None, typer.Option("--out", help="Markdown file (.md) to write.")] = None,
+    output: Annotated[Path | None, option("Markdown file (.md) to write.", "--out")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare CA-CMPG with other methods on the same games."""
@@ -78,8 +79,6 @@ def compare(
 
 
 def _check_target(output: Path) -> None:
-    from cmpg.errors import FileError
-
     if output.suffix != ".md":
         raise FileError(f"{output}: a Markdown page is written; name a file that ends in .md.")
     if output.is_dir() or not output.parent.is_dir():
@@ -107,8 +106,6 @@ class _Plan:
 
 def _compared(targets: list[str], plan: _Plan, *, jobs: Jobs) -> dict[str, GameComparison]:
     """Compare on every game: a task each."""
-    from cmpg.runs.runner import in_order, run_tasks
-
     with ProgressLine("building the games") as progress:
         built = {target: Target(target).build(seed=plan.seed) for target in targets}
         if not jobs.in_process:

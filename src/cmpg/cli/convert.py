@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Seed
+from cmpg.cli.options import Seed, option
 from cmpg.cli.output import remark, show
 from cmpg.cli.targets import GameArgument, joint_form, policy_of
+from cmpg.errors import FileError, GameError
 
 if TYPE_CHECKING:
     from cmpg.games.game import Game
@@ -24,29 +25,25 @@ def convert(
     *,
     target: GameArgument,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write: .json, .npz, .nfg, .csv or .prism.")],
-    exact: Annotated[bool, typer.Option("--exact", help="Keep fractions such as 1/3 (.json, .nfg, .csv).")] = False,
+    exact: Annotated[bool, option("Keep fractions such as 1/3 (.json, .nfg, .csv).", "--exact")] = False,
     without_constraints: Annotated[
-        bool,
-        typer.Option("--without-constraints", help="Leave the constraints out: a .nfg file has no place for them."),
+        bool, option("Leave the constraints out: a .nfg file has no place for them.", "--without-constraints")
     ] = False,
-    agent: Annotated[int, typer.Option(min=0, metavar="<int>", help="For .prism: whose problem is written.")] = 0,
+    agent: Annotated[int, option("For .prism: whose problem is written.", least=0)] = 0,
     policy: Annotated[
-        Path | None,
-        typer.Option(help="For .prism: file of the policy that the others play; uniform if omitted."),
+        Path | None, option("For .prism: file of the policy that the others play; uniform if omitted.")
     ] = None,
     policy_version: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=2,
-            metavar="<int>",
-            help="For a policy file: 1 writes tables, 2 actions and the rows that mix; 2 for large policies in .npz.",
+        option(
+            "For a policy file: 1 writes tables, 2 actions and the rows that mix; 2 for large policies in .npz.",
+            least=1,
+            most=2,
         ),
     ] = None,
     seed: Seed = None,
 ) -> None:
     """Convert a game, or a policy, to another file format."""
-    from cmpg.errors import FileError
     from cmpg.files.containers import check_new_file
     from cmpg.games.rationals import is_exact
 
@@ -81,7 +78,6 @@ def _is_policy(name: str) -> bool:
 
 
 def _convert_policy(source: str, output: Path, version: int | None, *, exact: bool) -> None:
-    from cmpg.errors import FileError
     from cmpg.files.policies import load_policy, save_policy
 
     if output.suffix.lower() not in (".json", ".npz"):
@@ -100,7 +96,6 @@ def _text(game: Game, kind: str, without_constraints: bool) -> str:
 
 
 def _prism(game: Game, agent: int, policy: Path | None) -> list[str]:
-    from cmpg.errors import GameError
     from cmpg.interop.prism import to_prism
     from cmpg.policy import JointPolicy
 

@@ -11,6 +11,7 @@ import typer
 
 from cmpg.cli.options import DEFAULT_EPSILON
 from cmpg.cli.output import ProgressLine, show, show_json
+from cmpg.errors import CMPGError
 
 if TYPE_CHECKING:
     from cmpg.games.crowd.game import CrowdGame
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 def refuse_for_crowds(given: Sequence[str]) -> None:
     """Raise if an option is given that a crowd does not have."""
-    from cmpg.errors import CMPGError
-
     if given:
         raise CMPGError(
             f"{', '.join(given)}: means nothing for a crowd, which is solved and judged by groups. Leave it out, or "

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from cmpg.cli.main import report
+from cmpg.cli.options import option
 from cmpg.cli.output import show
 from cmpg.cli.risk import RiskBudgets
 from cmpg.cli.solve import ClaimOptions, Execution, Search, SolveOutput, solve
@@ -25,11 +26,10 @@ SCENARIO = "charging"
 
 def demo(
     output: Annotated[
-        Path | None, typer.Option("--out", help="New folder for the run; cmpg-demo if omitted.", show_default=False)
+        Path | None, option("New folder for the run; cmpg-demo if omitted.", "--out", show_default=False)
     ] = None,
     opens: Annotated[
-        bool | None,
-        typer.Option("--open/--no-open", help="Open the page in a browser; if omitted, where there is a display."),
+        bool | None, option("Open the page in a browser; if omitted, where there is a display.", "--open/--no-open")
     ] = None,
 ) -> None:
     """Solve a day of car charging, write a page on it, and open that."""

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from cmpg.cli.options import Epsilon, Json, Seed
+from cmpg.cli.options import Epsilon, Json, Seed, option
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import GameArgument
 
@@ -18,7 +16,7 @@ def duality(
     *,
     target: GameArgument,
     epsilon: Epsilon = 1e-6,
-    restarts: Annotated[int, typer.Option(min=1, metavar="<int>", help="Runs that look for a good Nash policy.")] = 10,
+    restarts: Annotated[int, option("Runs that look for a good Nash policy.", least=1)] = 10,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:

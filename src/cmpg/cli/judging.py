@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import DEFAULT_EPSILON, FURTHER, AllowRounding, Delta, Epsilon, Exact, Json, Seed
+from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Delta, Epsilon, Exact, Json, Seed, further, option
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, policy_of
+from cmpg.errors import CMPGError, FileError, InfeasibleError
+from cmpg.summaries import Summary, Table, table_markdown
 
 if TYPE_CHECKING:
     from cmpg.games.game import Game
     from cmpg.judging.side_by_side import SideBySide
     from cmpg.policy import JointPolicy
-    from cmpg.summaries import Table
 
 BESIDE = ("ours", "independent", "selfish", "planner")
 """Policies that are computed to stand beside those that are given."""
@@ -40,12 +41,7 @@ class Proof:
     epsilon: Epsilon = DEFAULT_EPSILON
     allow_rounding: AllowRounding = 0.0
     exact: Exact = False
-    bound_seconds: Annotated[
-        float,
-        typer.Option(
-            metavar="<float>", rich_help_panel=FURTHER, help="Seconds for the upper bound over all feasible policies."
-        ),
-    ] = 60.0
+    bound_seconds: Annotated[float, further("Seconds for the upper bound over all feasible policies.")] = 60.0
 
 
 @dataclass(frozen=True)
@@ -55,25 +51,19 @@ class Play:
     HEADING: ClassVar = "How to judge"
     env: Annotated[
         str | None,
-        typer.Option(
+        further(
+            "Judge in an environment instead of a game: factory() returns a cmpg.judging.EnvironmentWorld.",
             metavar="module:factory",
-            rich_help_panel=FURTHER,
-            help="Judge in an environment instead of a game: factory() returns a cmpg.judging.EnvironmentWorld.",
         ),
     ] = None
     episodes: Annotated[
-        int,
-        typer.Option(
-            metavar="<int>",
-            help="Episodes to play, and as many for each agent's deviations; 0: judge by proof.",
-        ),
+        int, option("Episodes to play, and as many for each agent's deviations; 0: judge by proof.")
     ] = 0
     train: Annotated[
         str | None,
-        typer.Option(
+        further(
+            "Trains deviations in an environment: takes a single-agent Gymnasium environment, returns a policy.",
             metavar="module:function",
-            rich_help_panel=FURTHER,
-            help="Trains deviations in an environment: takes a single-agent Gymnasium environment, returns a policy.",
         ),
     ] = None
     delta: Delta = 0.1
@@ -84,9 +74,7 @@ class JudgeOutput:
     """What is drawn by the seed, what is written, and what is printed."""
 
     HEADING: ClassVar = "Output"
-    output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Table to write: .csv, .tex, .md, or a page: .html.")
-    ] = None
+    output: Annotated[Path | None, option("Table to write: .csv, .tex, .md, or a page: .html.", "--out", "-o")] = None
     seed: Seed = None
     as_json: Json = False
 
@@ -104,19 +92,18 @@ def judge(
     play: Play,
     named: Annotated[
         list[str] | None,
-        typer.Option(
+        further(
+            "A policy in Python: a function of (agent, observation, step), or an object with `predict`; may be "
+            "given several times.",
             "--policy",
             metavar="module:name",
-            rich_help_panel=FURTHER,
-            help="A policy in Python: a function of (agent, observation, step), or an object with `predict`; may be "
-            "given several times.",
         ),
     ] = None,
     beside: Annotated[
         str,
-        typer.Option(
+        option(
+            "Computed policies to judge beside, separated by commas: ours, independent, selfish, planner.",
             metavar="<names>",
-            help="Computed policies to judge beside, separated by commas: ours, independent, selfish, planner.",
         ),
     ] = "",
     proof: Proof,
@@ -127,25 +114,25 @@ def judge(
     Each agent's best deviation within the constraints is computed, and its gain proved. Exit code 0 if every given
     policy is proved feasible and Nash.
     """
-    for option, number in (
+    for name, number in (
         ("epsilon", proof.epsilon),
         ("allow-rounding", proof.allow_rounding),
         ("bound-seconds", proof.bound_seconds),
     ):
-        finite(option, number)
+        finite(name, number)
     if (target is None) == (play.env is None):
-        raise _refusal("name a game, or an environment with --env module:factory, and not both.")
+        raise CMPGError("name a game, or an environment with --env module:factory, and not both.")
     words = [*(policies or []), *(named or [])]
     if not words:
-        raise _refusal("there is no policy to judge: name a file after the game, or --policy module:name.")
+        raise CMPGError("there is no policy to judge: name a file after the game, or --policy module:name.")
     if play.env is not None or play.episodes:
         if beside or proof.exact:
-            raise _refusal("--beside and --exact are for policies of known games that are judged by proof.")
+            raise CMPGError("--beside and --exact are for policies of known games that are judged by proof.")
         if play.train is not None and play.env is None:
-            raise _refusal("--train needs observations to train from: name an environment with --env module:factory.")
+            raise CMPGError("--train needs observations to train from: name an environment with --env module:factory.")
         _judge_by_episodes(target, words, play, proof.epsilon, wanted)
     if play.train is not None:
-        raise _refusal("--train is for environments, which are judged by episodes: --env module:factory.")
+        raise CMPGError("--train is for environments, which are judged by episodes: --env module:factory.")
     names = [chosen("beside", word.strip(), {name: name for name in BESIDE}) for word in beside.split(",") if word]
     _judge_by_proof(target, words, names, proof, wanted)
 
@@ -185,12 +172,6 @@ def _judge_by_proof(target: Target, words: list[str], beside: list[str], proof: 
     raise typer.Exit(0 if all(proved) else 1)
 
 
-def _refusal(text: str) -> Exception:
-    from cmpg.errors import CMPGError
-
-    return CMPGError(text)
-
-
 def _is_module(words: str) -> bool:
     """Whether words are module:name, and no path with a drive."""
     module, colon, name = words.partition(":")
@@ -228,7 +209,6 @@ def _judge_by_episodes(target: Target, words: list[str], play: Play, epsilon: fl
     from cmpg.judging.audits import audit
     from cmpg.judging.worlds import GameWorld
     from cmpg.report.judging import audit_record, audit_summary, audit_table, audits_page
-    from cmpg.summaries import Summary
 
     if wanted.output is not None:
         _check_out(wanted.output)
@@ -278,7 +258,6 @@ def _computed(name: str, game: Game, seed: int) -> JointPolicy:
     from cmpg.comparison.gradients import IndependentGradient
     from cmpg.comparison.methods import JointPlanner, NashCA
     from cmpg.equilibrium.solve import solve
-    from cmpg.errors import InfeasibleError
     from cmpg.policy import JointPolicy
 
     rng = np.random.default_rng(seed)
@@ -293,8 +272,6 @@ def _computed(name: str, game: Game, seed: int) -> JointPolicy:
 
 
 def _check_out(output: Path) -> None:
-    from cmpg.errors import FileError
-
     if output.suffix.lower() not in FORMS:
         raise FileError(f"{output}: its ending is {output.suffix!r}; one of {', '.join(FORMS)} is required.")
     if output.is_dir() or not output.parent.is_dir():
@@ -315,7 +292,6 @@ def _write(together: SideBySide, output: Path, *, title: str) -> None:
 def _write_table(table: Table, output: Path) -> None:
     from cmpg.files.containers import write_text
     from cmpg.report.judging import table_csv, table_latex
-    from cmpg.summaries import table_markdown
 
     form = output.suffix.lower()
     if form == ".md":

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from cmpg.cli.interrupts import on_interrupt
-from cmpg.cli.options import FURTHER, Delta, Epsilon, Json, Resume, Tasks, check_out
+from cmpg.cli.options import Delta, Epsilon, Json, Resume, Tasks, check_out, further, option
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, joint_form, policy_of
+from cmpg.errors import CMPGError, FileError
+from cmpg.runs.runner import Jobs
 
 if TYPE_CHECKING:
     from numpy.random import SeedSequence
 
-    from cmpg.errors import FileError
     from cmpg.files.containers import Fields
     from cmpg.games.game import Game
     from cmpg.learning.samples import ProblemSpec
     from cmpg.learning.trials import Hidden, Method, Progress, Trial
     from cmpg.policy import JointPolicy
-    from cmpg.runs.runner import Jobs
 
 
 @dataclass(frozen=True)
@@ -39,29 +39,20 @@ class LearnOptions:
     HEADING: ClassVar = "How to learn"
     mode: Annotated[
         str,
-        typer.Option(
-            help="generative: sample a model for each response; shared: one model for all; safe: play only "
+        option(
+            "generative: sample a model for each response; shared: one model for all; safe: play only "
             "policies proved to respect the thresholds.",
-            autocompletion=lambda: ["generative", "shared", "safe"],
+            words=["generative", "shared", "safe"],
         ),
     ] = "generative"
     epsilon: Epsilon = 0.1
     delta: Delta = 0.1
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds per run.")] = None
-    margin: Annotated[
-        float | None,
-        typer.Option(rich_help_panel=FURTHER, help="Safe mode: how far below every threshold responses stay."),
-    ] = None
+    time_limit: Annotated[float | None, option("Most seconds per run.")] = None
+    margin: Annotated[float | None, further("Safe mode: how far below every threshold responses stay.")] = None
     growth: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=FURTHER,
-            help="Safe mode: solve again after this fraction of additional episodes; 0.1 if omitted.",
-        ),
+        float | None, further("Safe mode: solve again after this fraction of additional episodes; 0.1 if omitted.")
     ] = None
-    start: Annotated[
-        Path | None, typer.Option(rich_help_panel=FURTHER, help="File of a policy to start from, which you vouch for.")
-    ] = None
+    start: Annotated[Path | None, further("File of a policy to start from, which you vouch for.")] = None
 
 
 @dataclass(frozen=True)
@@ -69,18 +60,12 @@ class SampleOptions:
     """What learners may see, and how much of it."""
 
     HEADING: ClassVar = "How to learn"
-    budget: Annotated[int | None, typer.Option(help="Most samples per run.")] = None
+    budget: Annotated[int | None, option("Most samples per run.")] = None
     payoff_noise: Annotated[
-        float | None,
-        typer.Option(
-            rich_help_panel=FURTHER, help="Hide rewards and costs, too: observations are off by this, up or down."
-        ),
+        float | None, further("Hide rewards and costs, too: observations are off by this, up or down.")
     ] = None
     reveal_support: Annotated[
-        bool,
-        typer.Option(
-            "--reveal-support", rich_help_panel=FURTHER, help="Tell the learners which next states are possible."
-        ),
+        bool, further("Tell the learners which next states are possible.", "--reveal-support")
     ] = False
 
 
@@ -89,7 +74,7 @@ class LearnOutput:
     """Where runs are kept, and how they are shown."""
 
     HEADING: ClassVar = "Output"
-    output: Annotated[Path | None, typer.Option("--out", help="New folder for policies, records and curves.")] = None
+    output: Annotated[Path | None, option("New folder for policies, records and curves.", "--out")] = None
     resume: Resume = False
     as_json: Json = False
 
@@ -100,14 +85,13 @@ def learn(
     learner: LearnOptions,
     env: Annotated[
         str | None,
-        typer.Option(
+        further(
+            "Learn an environment instead of a game: factory() returns it, and what is known of it.",
             metavar="<module:factory>",
-            rich_help_panel=FURTHER,
-            help="Learn an environment instead of a game: factory() returns it, and what is known of it.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed for all runs.")] = 1,
+    seeds: Annotated[int, option("Number of independent runs.")] = 1,
+    seed: Annotated[int, option("Random seed for all runs.", least=0)] = 1,
     samples: SampleOptions,
     tasks: Tasks,
     kept: LearnOutput,
@@ -127,9 +111,9 @@ def learn(
     check_accuracy(learner.epsilon, learner.delta)
     limit = np.inf if learner.time_limit is None else finite("time-limit", learner.time_limit, positive=True)
     if seeds < 1:
-        raise _refusal(f"--seeds is {seeds}; at least 1 is required.")
+        raise CMPGError(f"--seeds is {seeds}; at least 1 is required.")
     if (target is None) == (env is None):
-        raise _refusal("name a game, or an environment with --env module:factory, and not both.")
+        raise CMPGError("name a game, or an environment with --env module:factory, and not both.")
     settings = asdict(samples)
     hidden: Hidden
     if env is None:
@@ -162,9 +146,9 @@ def bounds(
     target: GameArgument,
     epsilon: Epsilon = 0.1,
     delta: Delta = 0.1,
-    slack: Annotated[float | None, typer.Option(help="Slack to assume instead of the Slater constant.")] = None,
+    slack: Annotated[float | None, option("Slack to assume instead of the Slater constant.")] = None,
     margin: Annotated[
-        float | None, typer.Option(help="Slack of the policies to explore from (c of Assumption 2), at most the slack.")
+        float | None, option("Slack of the policies to explore from (c of Assumption 2), at most the slack.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -228,7 +212,7 @@ def _hidden_environment(words: str, settings: dict[str, Any]) -> Hidden:
     from cmpg.interop.environments import hidden_environment
 
     if settings["payoff_noise"] is not None or settings["reveal_support"]:
-        raise _refusal("--payoff-noise and --reveal-support are for games; an environment says itself what is known.")
+        raise CMPGError("--payoff-noise and --reveal-support are for games; an environment says itself what is known.")
     return hidden_environment(words, budget=settings["budget"])
 
 
@@ -280,7 +264,7 @@ def _safe(options: _Options) -> Method:
     pace = Pace(growth=growth, most=10**13)
     if isinstance(known, LocalProblemSpec):
         if options.learner.margin is not None:
-            raise _refusal("--margin is for responses; in local games all agents explore for all. Leave it out.")
+            raise CMPGError("--margin is for responses; in local games all agents explore for all. Leave it out.")
         start = _start(options)
         assert start is not None, "a local game has a start, or is refused"
         return BySharedModel(**options.accuracy, start=start, pace=pace)
@@ -294,14 +278,14 @@ def _shared(options: _Options) -> Method:
 
     _refuse_safe_options(options)
     if options.learner.start is not None:
-        raise _refusal("--start is not used where one model is sampled for all, which finds its own; leave it out.")
+        raise CMPGError("--start is not used where one model is sampled for all, which finds its own; leave it out.")
     return BySharedModel(**options.accuracy)
 
 
 def _refuse_safe_options(options: _Options) -> None:
     for name, given in (("margin", options.learner.margin), ("growth", options.learner.growth)):
         if given is not None:
-            raise _refusal(f"--{name} is for --mode safe; leave it out.")
+            raise CMPGError(f"--{name} is for --mode safe; leave it out.")
 
 
 def _check_margin(options: _Options, known: ProblemSpec) -> None:
@@ -315,17 +299,10 @@ def _check_margin(options: _Options, known: ProblemSpec) -> None:
     least = np.broadcast_to(known.cost_bounds[..., 0], (known.num_constraints, known.horizon)).sum(axis=1)
     for j, room in enumerate(known.thresholds - least):
         if margin > room:
-            raise _refusal(
+            raise CMPGError(
                 f"--margin is {margin:g}; constraint {j} has the threshold {known.thresholds[j]:g}, and costs "
                 f"are at least {least[j]:g}, so no policy keeps that far below it. Give less, or leave it out."
             )
-
-
-def _refusal(text: str) -> Exception:
-    """An error on purpose: one paragraph, and exit code 2."""
-    from cmpg.errors import CMPGError
-
-    return CMPGError(text)
 
 
 def _given(options: _Options) -> JointPolicy | None:
@@ -357,7 +334,7 @@ def _start(options: _Options) -> JointPolicy | None:
     long = isinstance(game, DiscountedLocalGame)
     found = discounted_start(game, options.known.horizon) if long else feasible_start(game)
     if found.policy is None:
-        raise _refusal(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
+        raise CMPGError(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
     remark(
         "no start is safe whatever the transition is, and safe exploration needs one to begin with: one of least cost "
         "is computed with the true model, and taken as vouched for. Pass --start to use your own."
@@ -370,7 +347,6 @@ def _run_trials(
 ) -> FileError | None:
     """Run the seeds that are missing, and keep each as soon as it is done; return why one could not be kept, if so."""
     from cmpg.equilibrium.result import Status
-    from cmpg.errors import FileError
     from cmpg.learning.trials import trials
     from cmpg.report.learning_page import progress_text, trial_text
 

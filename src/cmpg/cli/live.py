@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from urllib.parse import parse_qs
 
-import typer
-
 from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.loopback import LoopbackServer, Reply
-from cmpg.cli.options import DEFAULT_EPSILON, Epsilon
+from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, option
 from cmpg.cli.output import progress_line, remark, show
 from cmpg.cli.targets import FILES, GameArgument, Target, converted, finite, listed_options, option_types, spoken
+from cmpg.deadline import cancellable, check_time, limited_work
+from cmpg.errors import CMPGError, OutOfTimeError
+from cmpg.scenarios import SCENARIOS, Origin, scenario
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.result import Result, Step
     from cmpg.games.game import Game
     from cmpg.report.live import Control, LivePage
-    from cmpg.scenarios import Origin
     from cmpg.scenarios.drawings import Drawing
 
 _LOG = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ MAX_THRESHOLDS = 24
 def live(
     target: GameArgument,
     epsilon: Epsilon = DEFAULT_EPSILON,
-    opens: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
+    opens: Annotated[bool, option("Open the page in a browser.", "--open/--no-open")] = False,
 ) -> None:
     """Serve a page whose sliders change a game; Ctrl-C stops it.
 
@@ -119,7 +119,6 @@ def _subject(target: Target) -> Subject:
 def _subject_of_run(folder: Path) -> Subject:
     """Return the scenario of a run with its options; its game if it is of none, or if the options name files."""
     from cmpg.files.run_folder import load_run
-    from cmpg.scenarios import SCENARIOS, Origin
     from cmpg.sweeps.grid import word_of
 
     run = load_run(folder)
@@ -153,7 +152,6 @@ class ScenarioSubject:
     def of(cls, origin: Origin, *, first: Result | None = None) -> ScenarioSubject:
         """Lay out the options of a scenario."""
         from cmpg.report.live import LivePage
-        from cmpg.scenarios import scenario
 
         named = scenario(origin.name)
         hints, values = option_types(named.function), {**named.options, **origin.options}
@@ -174,7 +172,6 @@ class ScenarioSubject:
 
     def build(self, words: Mapping[str, str]) -> Built:
         """Build the scenario."""
-        from cmpg.scenarios import Origin, scenario
         from cmpg.scenarios.drawings import drawing_of
 
         named = scenario(self.origin.name)
@@ -220,8 +217,6 @@ class ThresholdSubject:
 
     def build(self, words: Mapping[str, str]) -> Built:
         """Return the game with other thresholds."""
-        from cmpg.scenarios import Origin
-
         limits = [float(limit) for limit in self.game.thresholds]
         for j, control in enumerate(self.page.controls):
             word = _word(words, control)
@@ -334,9 +329,6 @@ class Desk:
 
     def answer(self, words: Mapping[str, str]) -> dict[str, Any]:
         """Return what the page shows for some options: an answer, a problem, or that a newer request cancelled it."""
-        from cmpg.deadline import cancellable, check_time
-        from cmpg.errors import CMPGError, OutOfTimeError
-
         cancelled = threading.Event()
         with self._turn:
             self._latest.set()
@@ -370,7 +362,6 @@ class Desk:
 
     def _computed(self, words: Mapping[str, str]) -> dict[str, Any]:
         import cmpg
-        from cmpg.deadline import check_time, limited_work
         from cmpg.equilibrium.quality import quality
         from cmpg.files.run_folder import FinishedRun
         from cmpg.report.live import answer_record

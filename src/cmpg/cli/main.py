@@ -3,7 +3,7 @@
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted without an
 answer (the last line says what was kept). Errors go to stderr, in one paragraph.
 
-Each command imports what it needs, numpy among it, so that `cmpg --help` answers at once.
+Each command imports what brings numpy where it needs it, so that `cmpg --help` answers at once.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from typer.core import TyperGroup
 
 from cmpg import __version__
 from cmpg.cli.interrupts import EXIT_CODE, exit_code, on_interrupt, written
-from cmpg.cli.options import grouped
+from cmpg.cli.options import grouped, option
 from cmpg.cli.output import complain, show, speak_any_text
 from cmpg.cli.targets import GameCommand, complete_scenario, help_words, unknown_option
+from cmpg.errors import CMPGError, PluginError
+from cmpg.scenarios import SCENARIOS, plugin_scenario, scenario
+from cmpg.summaries import Summary, listing
 
 HOMES = {
     "demo": "demo",
@@ -124,11 +127,11 @@ def main() -> None:
             raise KeyboardInterrupt
         _flush()
         sys.exit(code)
-    except (KeyboardInterrupt, typer.Abort) as stop:  # first: to name the errors below, numpy is imported
+    except (KeyboardInterrupt, typer.Abort) as stop:
         sys.exit(exit_code(stop))
     except UsageError as error:
         complain(_usage_text(error))
-    except _errors_on_purpose() as error:
+    except CMPGError as error:
         complain(str(error))
     except MemoryError as error:
         from cmpg.sizes import bytes_text, memory_left
@@ -140,13 +143,6 @@ def main() -> None:
         full = " Make room on that disk, and run the command again." if error.errno == errno.ENOSPC else ""
         complain(f"{error.filename or 'the system'}: {error.strerror or error}.{full}")
     sys.exit(2)
-
-
-def _errors_on_purpose() -> type[Exception]:
-    """Imported when something was raised, and not before: numpy comes with it."""
-    from cmpg.errors import CMPGError
-
-    return CMPGError
 
 
 def _usage_text(error: Any) -> str:
@@ -172,7 +168,7 @@ def _flush() -> None:
 @app.callback(invoke_without_command=True)
 def _no_command(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[bool, option("Print the version and exit.", "--version")] = False,
 ) -> None:
     if version:
         from cmpg.cmdp.kernels.choice import kernels_used
@@ -192,8 +188,6 @@ def scenarios(
 ) -> None:
     """List the games that come with the library."""
     from cmpg.cli.targets import listed_options, spoken
-    from cmpg.scenarios import scenario
-    from cmpg.summaries import Summary, listing
 
     if name is None:
         _list_scenarios()
@@ -206,9 +200,6 @@ def scenarios(
 def _list_scenarios() -> None:
     """List what comes with the library and with other packages; name what is broken, and go on."""
     from cmpg import plugins
-    from cmpg.errors import PluginError
-    from cmpg.scenarios import SCENARIOS, plugin_scenario
-    from cmpg.summaries import listing
 
     listed = {each.name: each.summary for each in SCENARIOS.values()}
     problems = []
@@ -230,7 +221,7 @@ def report(
         Path, typer.Argument(metavar="FOLDER", help="What `cmpg solve`, `learn` or `sweep … --out` wrote.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write; report.html in the folder if omitted.")
+        Path | None, option("File to write; report.html in the folder if omitted.", "--out", "-o")
     ] = None,
 ) -> None:
     """Write one HTML page about a run: proof, policy, charts."""

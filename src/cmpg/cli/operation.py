@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Json, check_out
+from cmpg.cli.options import Json, check_out, option
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, chosen, converted, finite, option_types, spoken
+from cmpg.errors import CMPGError, FileError, NoSuchDayError, UnsupportedError
+from cmpg.scenarios import SCENARIOS, Origin, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from cmpg.games.game import Game
     from cmpg.games.local.game import LocalGame
     from cmpg.operation.day import ComparedDay, News
-    from cmpg.scenarios import Origin
 
 LEFT = "left"
 """This word in a file of observations says that the agent is gone."""
@@ -32,41 +33,28 @@ def replan(
     folder: Annotated[
         Path, typer.Argument(metavar="RUN", help="The plan in force: a folder of `cmpg solve` or `replan`.")
     ],
-    at: Annotated[
-        str, typer.Option(metavar="<time>", help="From when on: a time such as 11:00, or the number of a step.")
-    ],
-    output: Annotated[Path, typer.Option("--out", help="New folder for the new plan.")],
+    at: Annotated[str, option("From when on: a time such as 11:00, or the number of a step.", metavar="<time>")],
+    output: Annotated[Path, option("New folder for the new plan.", "--out")],
     observed: Annotated[
         Path | None,
-        typer.Option(
-            metavar="<file>", help="CSV of what was seen: columns agent, state (its name, need or number; left)."
-        ),
+        option("CSV of what was seen: columns agent, state (its name, need or number; left).", metavar="<file>"),
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="<option=value>", help="An option of the scenario that is different now, such as sessions=now.csv."
-        ),
+        option("An option of the scenario that is different now, such as sessions=now.csv.", metavar="<option=value>"),
     ] = None,
     game: Annotated[
-        Path | None, typer.Option(metavar="<file>", help="The game of the whole day as it is known now, instead.")
+        Path | None, option("The game of the whole day as it is known now, instead.", metavar="<file>")
     ] = None,
     close: Annotated[
-        list[str] | None,
-        typer.Option(metavar="<name>", help="A link that is closed from then on, such as 4-7. May be repeated."),
+        list[str] | None, option("A link that is closed from then on, such as 4-7. May be repeated.", metavar="<name>")
     ] = None,
-    spent: Annotated[
-        str | None, typer.Option(metavar="<numbers>", help="What the day has cost so far, by constraint.")
-    ] = None,
+    spent: Annotated[str | None, option("What the day has cost so far, by constraint.", metavar="<numbers>")] = None,
     reserve: Annotated[
-        str | None, typer.Option(metavar="<numbers>", help="What is kept back beyond the thresholds of the first plan.")
+        str | None, option("What is kept back beyond the thresholds of the first plan.", metavar="<numbers>")
     ] = None,
-    release: Annotated[
-        str | None, typer.Option(metavar="<numbers>", help="How much of the reserve this plan may spend.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="The most any agent may gain by deviating; as before if omitted.")
-    ] = None,
+    release: Annotated[str | None, option("How much of the reserve this plan may spend.", metavar="<numbers>")] = None,
+    epsilon: Annotated[float | None, option("The most any agent may gain by deviating; as before if omitted.")] = None,
     as_json: Json = False,
 ) -> None:
     """Plan again during the day, within what the old plan promised."""
@@ -111,8 +99,6 @@ def replan(
 
 def _step_of(word: str, game: Game, begin: int, *, option: str = "--at") -> int:
     """Return the step of the day that a time or a number names."""
-    from cmpg.errors import CMPGError
-
     steps = game.names.legend.steps
     if word in steps:
         return begin + steps.index(word)
@@ -123,8 +109,6 @@ def _step_of(word: str, game: Game, begin: int, *, option: str = "--at") -> int:
 
 
 def _numbers(name: str, text: str | None) -> list[float] | None:
-    from cmpg.errors import CMPGError
-
     if text is None:
         return None
     try:
@@ -135,7 +119,6 @@ def _numbers(name: str, text: str | None) -> list[float] | None:
 
 def _closed(game: Game | None, links: list[str], step: int) -> Game:
     """Close resources from a step on; a link may be written 4-7."""
-    from cmpg.errors import UnsupportedError
     from cmpg.games import LocalGame
     from cmpg.operation import Closure, Fixed
 
@@ -157,9 +140,6 @@ def _resource(game: LocalGame, word: str) -> str:
 
 def _changed(origin: Origin, changes: list[str], game: Path | None, *, rebuild: bool = False) -> Game | None:
     """Build the game of the day as it is known now, or return None if nothing has changed."""
-    from cmpg.errors import CMPGError
-    from cmpg.scenarios import SCENARIOS, scenario
-
     if game is not None:
         if changes:
             raise CMPGError("--game is the whole game as it is known now; leave --change out.")
@@ -191,7 +171,6 @@ def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
     """Read agents and states; a need that no state has is taken as the next larger one, and that is said."""
     import csv
 
-    from cmpg.errors import CMPGError
     from cmpg.report.tables import agent_index
     from cmpg.scenarios.readers.text import read_lines
 
@@ -228,8 +207,6 @@ def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
 
 
 def _error(path: Path) -> Any:
-    from cmpg.errors import FileError
-
     return lambda problem: FileError(f"{path}: {problem}")
 
 
@@ -258,34 +235,24 @@ def _state_of(word: str, game: Game, agent: int) -> tuple[int | None, str]:
 
 def operate(
     target: GameArgument,
-    days: Annotated[
-        int,
-        typer.Option(min=1, metavar="<int>", help="Number of days, from --day on; days without agents are skipped."),
-    ] = 1,
+    days: Annotated[int, option("Number of days, from --day on; days without agents are skipped.", least=1)] = 1,
     known: Annotated[
-        str,
-        typer.Option(
-            help="When agents become known: arrival, or morning.", autocompletion=lambda: ["arrival", "morning"]
-        ),
+        str, option("When agents become known: arrival, or morning.", words=["arrival", "morning"])
     ] = "arrival",
     reserve: Annotated[
         float,
-        typer.Option(
-            help="Share of the thresholds that is kept for newcomers in the morning; it falls to 0 by the evening."
-        ),
+        option("Share of the thresholds that is kept for newcomers in the morning; it falls to 0 by the evening."),
     ] = 0.5,
     close: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "A link that an incident closes, and from when on, such as 4-7@08:30 or 4-7@3. May be repeated.",
             metavar="<name@time>",
-            help="A link that an incident closes, and from when on, such as 4-7@08:30 or 4-7@3. May be repeated.",
         ),
     ] = None,
-    lifelong: Annotated[
-        bool, typer.Option("--lifelong", help="Robots: who arrives gets a next goal, drawn at random.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed of what chance decides.")] = 0,
-    epsilon: Annotated[float, typer.Option(help="The most any agent may gain by deviating.")] = 1e-3,
+    lifelong: Annotated[bool, option("Robots: who arrives gets a next goal, drawn at random.", "--lifelong")] = False,
+    seed: Annotated[int, option("Random seed of what chance decides.", least=0)] = 0,
+    epsilon: Annotated[float, option("The most any agent may gain by deviating.")] = 1e-3,
     as_json: Json = False,
 ) -> None:
     """Replay recorded days, planning again at every event.
@@ -325,8 +292,6 @@ def operate(
 
 def _closure(word: str, game: LocalGame) -> tuple[str, int]:
     """Return the name of a resource and a step."""
-    from cmpg.errors import CMPGError
-
     name, found, time = word.rpartition("@")
     if not found:
         raise CMPGError(f"--close is {word!r}; a name and a time are required, such as 4-7@3.")
@@ -340,7 +305,6 @@ def _operate_tasks(
     target: Any, days: int, close: list[str] | None, *, seed: int, epsilon: float, as_json: bool
 ) -> NoReturn:
     """Operate a fleet whose robots get a next goal when they arrive."""
-    from cmpg.errors import CMPGError
     from cmpg.files.containers import plain
     from cmpg.operation.day import Luck, operate
     from cmpg.report.operation import tasks_record, tasks_summary
@@ -368,8 +332,6 @@ def _recorded_days(target: Any, days: int) -> Iterator[tuple[str, LocalGame]]:
     """Yield the name and the game of each day; a scenario without days has one."""
     from datetime import date, timedelta
 
-    from cmpg.errors import CMPGError, NoSuchDayError
-
     if "day" not in option_types_of(target):
         if days > 1:
             raise CMPGError(f"{target.name} has no days; leave --days out.")
@@ -392,7 +354,6 @@ def _recorded_days(target: Any, days: int) -> Iterator[tuple[str, LocalGame]]:
 
 
 def _local(game: Any) -> LocalGame:
-    from cmpg.errors import UnsupportedError
     from cmpg.games.crowd.game import CrowdGame
     from cmpg.games.local.game import LocalGame
 
@@ -406,6 +367,4 @@ def _local(game: Any) -> LocalGame:
 
 def option_types_of(target: Any) -> dict[str, Any]:
     """Return the options of the scenario that a command line names; none for a file."""
-    from cmpg.scenarios import SCENARIOS, scenario
-
     return option_types(scenario(target.name).function) if target.name in SCENARIOS else {}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
-if TYPE_CHECKING:
-    from cmpg.runs.runner import Jobs
+from cmpg.errors import FileError
+from cmpg.runs.runner import Jobs
 
 DEFAULT_EPSILON = 1e-6
 
@@ -23,41 +23,53 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 FURTHER = "further"
 """Options that few need: `--help-all` lists them, and `--help` says so."""
 
-Epsilon = Annotated[float, typer.Option(help="Most any agent may gain by deviating.")]
-AllowRounding = Annotated[
-    float,
-    typer.Option(
-        metavar="<float>", rich_help_panel=FURTHER, help="Accept costs above their thresholds by at most this."
-    ),
-]
-Delta = Annotated[float, typer.Option(help="Allowed probability of failure.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Certify in exact rational arithmetic (small games).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Seed = Annotated[
-    int | None, typer.Option(min=0, metavar="<int>", help="Seed of drawn agents; else of starts and ties.")
-]
+WHOLE = "<int>"
+"""What stands for a whole number, where the parser would write its range."""
 
-JobsNumber = Annotated[
-    int,
-    typer.Option(
-        "--jobs",
-        metavar="<int>",
-        rich_help_panel=FURTHER,
-        help="Number of processes; the answer does not depend on it.",
-    ),
-]
+
+def option(
+    meaning: str,
+    *names: str,
+    least: int | None = None,
+    most: int | None = None,
+    metavar: str | None = None,
+    words: Iterable[str] | Callable[[], Iterable[str]] | None = None,
+    show_default: bool = True,
+    panel: str | None = None,
+) -> Any:
+    """Describe an option to the parser: what it means, its names if not that of the parameter, and what it takes.
+
+    A flag has a name, without which the parser would add `--no-…`; `words` are what the shell completes.
+    """
+    complete = None if words is None else lambda: list(words() if callable(words) else words)
+    return typer.Option(
+        *names,
+        help=meaning,
+        min=least,
+        max=most,
+        metavar=WHOLE if metavar is None and least is not None else metavar,
+        autocompletion=complete,
+        show_default=show_default,
+        rich_help_panel=panel,
+    )
+
+
+further = partial(option, panel=FURTHER)
+"""Describes an option that few need."""
+
+Epsilon = Annotated[float, option("Most any agent may gain by deviating.")]
+AllowRounding = Annotated[float, further("Accept costs above their thresholds by at most this.")]
+Delta = Annotated[float, option("Allowed probability of failure.")]
+Exact = Annotated[bool, option("Certify in exact rational arithmetic (small games).", "--exact")]
+Json = Annotated[bool, option("Print one JSON object and nothing else.", "--json")]
+Seed = Annotated[int | None, option("Seed of drawn agents; else of starts and ties.", least=0)]
+
+JobsNumber = Annotated[int, further("Number of processes; the answer does not depend on it.", "--jobs")]
 Backend = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=FURTHER,
-        help="Where they run: loky (this machine), threads, dask or ray.",
-        autocompletion=lambda: ["loky", "threads", "dask", "ray"],
-    ),
+    further("Where they run: loky (this machine), threads, dask or ray.", words=["loky", "threads", "dask", "ray"]),
 ]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(metavar="<address>", rich_help_panel=FURTHER, help="Address of a running dask or ray cluster to use."),
-]
+Scheduler = Annotated[str | None, further("Address of a running dask or ray cluster to use.", metavar="<address>")]
 
 
 @dataclass(frozen=True)
@@ -76,12 +88,7 @@ class Tasks:
 
 
 Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        rich_help_panel=FURTHER,
-        help="Go on with what an earlier call left in the folder, and do only what is missing.",
-    ),
+    bool, further("Go on with what an earlier call left in the folder, and do only what is missing.", "--resume")
 ]
 
 
@@ -147,7 +154,6 @@ def check_out(output: Path | None, *, resume: bool) -> None:
     """Raise, before anything long begins, if the folder cannot be written or there is nothing to resume from."""
     if output is None and not resume:
         return
-    from cmpg.errors import FileError
     from cmpg.files.containers import check_out_folder
 
     if output is None:
@@ -158,7 +164,5 @@ def check_out(output: Path | None, *, resume: bool) -> None:
 
 def jobs_of(number: int, backend: str | None, scheduler: str | None) -> Jobs:
     """Return where tasks run, as a command line says it: -1 is all cores, and the address of a cluster alone dask."""
-    from cmpg.runs.runner import Jobs
-
     chosen: Any = "dask" if backend is None and scheduler is not None else backend
     return Jobs((os.cpu_count() or 1) if number == -1 else number, chosen, scheduler)

@@ -14,6 +14,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from cmpg.summaries import Summary, plain, summary_text, table_text
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from cmpg.arrays import FloatArray
     from cmpg.equilibrium.result import Step
     from cmpg.games.game import Names
-    from cmpg.summaries import Summary
 
 WIDE = 10_000
 """Columns of a file or a pipe: its reader breaks the lines."""
@@ -32,8 +33,6 @@ MAX_COSTS = 3
 
 def show(*parts: str | Summary) -> None:
     """Print for people, on standard output; a summary has its first word in colour, on a terminal."""
-    from cmpg.summaries import Summary, plain, summary_text, table_text
-
     if not sys.stdout.isatty():
         for part in parts:
             print(summary_text(part) if isinstance(part, Summary) else plain(part, lines=True))
@@ -61,16 +60,12 @@ def complain(text: str) -> None:
     """Say on standard error, in one paragraph, what is wrong."""
     from rich.text import Text
 
-    from cmpg.summaries import plain
-
     _console(stderr=True).print(Text.assemble(("error", "bold red"), f": {plain(text, lines=True)}"), soft_wrap=True)
 
 
 def remark(text: str) -> None:
     """Say something on standard error."""
     from rich.text import Text
-
-    from cmpg.summaries import plain
 
     _console(stderr=True).print(Text(plain(text, lines=True)), soft_wrap=True)
 
@@ -154,8 +149,6 @@ class ProgressLine:
 
     def _write(self, text: str) -> None:
         from rich.text import Text
-
-        from cmpg.summaries import plain
 
         self._last_shown = time.monotonic()
         if self._status is None:

@@ -13,17 +13,16 @@ from typing import Annotated
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, was_interrupted, written
-from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of
+from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of, option
 
 
 def reproduce(
     *,
     output: Annotated[
-        Path,
-        typer.Option("--out", help="Folder for page, tables and figures; an earlier reproduction is replaced."),
+        Path, option("Folder for page, tables and figures; an earlier reproduction is replaced.", "--out")
     ] = Path("reproduction"),
-    quick: Annotated[bool, typer.Option("--quick", help="Run a few of everything, for a first look.")] = False,
-    seed: Annotated[int, typer.Option(help="Random seed for starts, tie-breaking and samples.")] = 1,
+    quick: Annotated[bool, option("Run a few of everything, for a first look.", "--quick")] = False,
+    seed: Annotated[int, option("Random seed for starts, tie-breaking and samples.")] = 1,
     jobs: JobsNumber = 2,
     backend: Backend = None,
     scheduler: Scheduler = None,

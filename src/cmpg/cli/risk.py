@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
-from cmpg.cli.options import DEFAULT_EPSILON, FURTHER
+from cmpg.cli.options import DEFAULT_EPSILON, further
 from cmpg.cli.output import remark, show, show_json
+from cmpg.errors import CMPGError, UnsupportedError
 
 if TYPE_CHECKING:
     from cmpg.cli.solve import Delivery
@@ -28,27 +27,21 @@ class RiskBudgets:
     HEADING: ClassVar = "Constraints"
     chance: Annotated[
         list[str] | None,
-        typer.Option(
+        further(
+            "Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
             metavar="<cost>limit:p>",
-            rich_help_panel=FURTHER,
-            help="Budget on a probability: 'collisions>0:0.02' is P(collisions > 0) ≤ 0.02. May be repeated.",
         ),
     ] = None
     cvar: Annotated[
         list[str] | None,
-        typer.Option(
+        further(
+            "Budget on the worst episodes: 'collisions:0.9:0.5' is CVaR 0.9 of collisions ≤ 0.5. May be repeated.",
             metavar="<cost:level:limit>",
-            rich_help_panel=FURTHER,
-            help="Budget on the worst episodes: 'collisions:0.9:0.5' is CVaR 0.9 of collisions ≤ 0.5. May be repeated.",
         ),
     ] = None
     chances_only: Annotated[
         bool,
-        typer.Option(
-            "--chances-only",
-            rich_help_panel=FURTHER,
-            help="Drop the threshold on the expected cost where there is a --chance or a --cvar.",
-        ),
+        further("Drop the threshold on the expected cost where there is a --chance or a --cvar.", "--chances-only"),
     ] = False
 
     @property
@@ -59,8 +52,6 @@ class RiskBudgets:
 
 def with_budgets(game: Game, budgets: RiskBudgets) -> Game | CVaRGame:
     """Return the augmented game, if there are budgets on risk, and say how large it is."""
-    from cmpg.errors import CMPGError
-
     chances, cvars, only = budgets.chance or [], budgets.cvar or [], budgets.chances_only
     if not chances and not cvars:
         if only:
@@ -90,7 +81,6 @@ def with_budgets(game: Game, budgets: RiskBudgets) -> Game | CVaRGame:
 
 def _in_local_game(game: LocalGame, chances: Sequence[str], cvars: Sequence[str], *, only: bool) -> Game:
     """Return a local game with budgets on probabilities, and say what is constrained."""
-    from cmpg.errors import UnsupportedError
     from cmpg.games.local.risk import is_sum
     from cmpg.games.risk import Chance, with_chances
 
@@ -111,7 +101,6 @@ def _in_local_game(game: LocalGame, chances: Sequence[str], cvars: Sequence[str]
 
 def laws_of(game: Game | CVaRGame, result: Result) -> tuple[CostLaw, ...]:
     """Return the law of every cost, if there is a policy."""
-    from cmpg.errors import UnsupportedError
     from cmpg.games.joint.game import as_joint
     from cmpg.games.local.game import LocalGame
     from cmpg.games.risk import CVaRGame, cost_law

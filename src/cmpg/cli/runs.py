@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Json
+from cmpg.cli.options import Json, option
 from cmpg.cli.output import ProgressLine, remark, show_json
 from cmpg.cli.output import show as tell
 from cmpg.cli.targets import PROOF_FILE, chosen
+from cmpg.errors import CMPGError, FileError
+from cmpg.summaries import Summary
 
 if TYPE_CHECKING:
     from cmpg.simulation.episodes import Simulation
@@ -24,15 +26,12 @@ RunArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="A run folde
 def simulate(
     *,
     folder: RunArgument,
-    episodes: Annotated[int, typer.Option(min=2, metavar="<int>", help="Number of episodes.")] = 100_000,
-    seed: Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Probability that an interval holds the mean.")] = 0.99,
-    show: Annotated[
-        int, typer.Option(min=0, metavar="<int>", help="Print so many whole episodes, and the most expensive one.")
-    ] = 0,
+    episodes: Annotated[int, option("Number of episodes.", least=2)] = 100_000,
+    seed: Annotated[int, option("Random seed.", least=0)] = 0,
+    confidence: Annotated[float, option("Probability that an interval holds the mean.")] = 0.99,
+    show: Annotated[int, option("Print so many whole episodes, and the most expensive one.", least=0)] = 0,
     output: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="New .csv, .json or .parquet file for whole episodes, step by step."),
+        Path | None, option("New .csv, .json or .parquet file for whole episodes, step by step.", "--out", "-o")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +44,6 @@ def simulate(
     from cmpg.games.devices import Device
     from cmpg.policy import JointPolicy
     from cmpg.simulation.episodes import simulate as play
-    from cmpg.summaries import Summary
 
     policy: JointPolicy | Device
 
@@ -78,7 +76,6 @@ def simulate(
 
 def _form_of(path: Path) -> str:
     """Return the form that the name of a new file of rows asks for."""
-    from cmpg.errors import FileError
     from cmpg.report.tables import FORMATS
 
     form = path.suffix.removeprefix(".").lower()
@@ -119,18 +116,17 @@ def _columns(names: tuple[str, ...], estimates: object) -> list[tuple[str, float
 
 def show(
     folder: RunArgument,
-    agent: Annotated[str | None, typer.Option(help="Only this agent, by name or number, at every step.")] = None,
-    step: Annotated[int | None, typer.Option(min=0, metavar="<int>", help="Only this step, counted from 0.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All rows, however many.")] = False,
+    agent: Annotated[str | None, option("Only this agent, by name or number, at every step.")] = None,
+    step: Annotated[int | None, option("Only this step, counted from 0.", least=0)] = None,
+    everything: Annotated[bool, option("All rows, however many.", "--all")] = False,
     animate: Annotated[
-        Path | None, typer.Option(metavar="<file>", help="Write moving pictures of all steps to this .gif instead.")
+        Path | None, option("Write moving pictures of all steps to this .gif instead.", metavar="<file>")
     ] = None,
 ) -> None:
     """Say who does what: schedules, ways, tables."""
     from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
     from cmpg.report.tables import decisions_summary
-    from cmpg.summaries import Summary
 
     if animate is not None:
         from cmpg.report.animation import animate as write
@@ -157,24 +153,23 @@ def export(
     folder: RunArgument,
     what: Annotated[
         str,
-        typer.Option(
-            help="schedule, policy, outcomes, measures, loads, links (roads), plan (robots), pilot (chargers), trace; "
+        option(
+            "schedule, policy, outcomes, measures, loads, links (roads), plan (robots), pilot (chargers), trace; "
             "or proof: the claim, in exact numbers, for cmpg-verify or certify.",
-            autocompletion=lambda: [*WHAT, "proof"],
+            words=lambda: [*WHAT, "proof"],
         ),
     ] = "schedule",
     form: Annotated[
         str,
-        typer.Option(
+        option(
+            "csv, json, latex, markdown or parquet; ocpp of pilot, geojson of links, mapf of plan.",
             "--format",
-            help="csv, json, latex, markdown or parquet; ocpp of pilot, geojson of links, mapf of plan.",
-            autocompletion=lambda: ["csv", "json", "latex", "markdown", "parquet", "ocpp", "geojson", "mapf"],
+            words=["csv", "json", "latex", "markdown", "parquet", "ocpp", "geojson", "mapf"],
         ),
     ] = "csv",
-    output: Annotated[Path | None, typer.Option("--out", "-o", help="New file; standard output if omitted.")] = None,
+    output: Annotated[Path | None, option("New file; standard output if omitted.", "--out", "-o")] = None,
 ) -> None:
     """Write a table of a run, or its claim as a proof file."""
-    from cmpg.errors import CMPGError
     from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
     from cmpg.report.field_formats import FIELD_FORMATS
@@ -211,7 +206,6 @@ def _recommended(folder: Path) -> list[dict[str, Any]]:
 
 def _export_document(folder: Path, what: str, form: str, output: Path | None) -> None:
     """Write a table in the format of its field."""
-    from cmpg.errors import CMPGError
     from cmpg.files.containers import check_new_file, write_text
     from cmpg.files.run_folder import load_run
     from cmpg.report.field_formats import FIELD_FORMATS
@@ -256,7 +250,6 @@ def _export_proof(folder: Path, output: Path | None) -> None:
 def _proof_of(folder: Path) -> tuple[Any, float]:
     """Return the claim of a folder, about a policy, a device or infeasibility, and the ε that is claimed."""
     from cmpg.equilibrium.recommendations.certificate import recommendation_claim
-    from cmpg.errors import CMPGError
     from cmpg.files.devices import is_recommendation, load_recommendation
     from cmpg.files.run_folder import game_of, load_run
     from cmpg.games.claims import claim_of, infeasibility_claim

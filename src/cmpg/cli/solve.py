@@ -22,7 +22,6 @@ from cmpg.cli.crowds import refuse_for_crowds, solve_crowd_target
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import (
     DEFAULT_EPSILON,
-    FURTHER,
     AllowRounding,
     Backend,
     Epsilon,
@@ -32,11 +31,17 @@ from cmpg.cli.options import (
     Seed,
     changed,
     check_out,
+    further,
     jobs_of,
+    option,
 )
 from cmpg.cli.output import ProgressLine, progress_line, remark, rescaling_message, show, show_json
 from cmpg.cli.risk import RiskBudgets, deliver_cvar, law_record, laws_of, with_budgets
 from cmpg.cli.targets import GameArgument, Target, chosen, converted, finite, policy_of
+from cmpg.deadline import limited, limited_work
+from cmpg.errors import CMPGError, FileError, GameError, OutOfTimeError
+from cmpg.scenarios import Origin
+from cmpg.summaries import Summary, table_text
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.ascent import Ascent
@@ -46,7 +51,6 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.starts.pairs import PairMoves
     from cmpg.games.game import Game
     from cmpg.games.risk import CostLaw, CVaRGame
-    from cmpg.scenarios import Origin
 
 
 NAMED: dict[str, dict[str, Callable[[], Any]]] = {
@@ -91,10 +95,7 @@ class ClaimOptions:
     """What is found, and what must be proved of it."""
 
     HEADING: ClassVar = "What to find"
-    concept: Annotated[
-        str,
-        typer.Option(help="nash, rota, correlated or coarse.", autocompletion=lambda: list(NAMED["concept"])),
-    ] = "nash"
+    concept: Annotated[str, option("nash, rota, correlated or coarse.", words=NAMED["concept"])] = "nash"
     epsilon: Epsilon = DEFAULT_EPSILON
     exact: Exact = False
     allow_rounding: AllowRounding = 0.0
@@ -105,56 +106,40 @@ class Search:
     """How a Nash policy is looked for."""
 
     HEADING: ClassVar = "How to find it"
-    restarts: Annotated[
-        int, typer.Option(min=1, metavar="<int>", help="Runs from different starts; the best is kept.")
-    ] = 1
+    restarts: Annotated[int, option("Runs from different starts; the best is kept.", least=1)] = 1
     prefer: Annotated[
         str,
-        typer.Option(
-            rich_help_panel=FURTHER,
-            help="Which equilibrium is best: potential or welfare; auto is potential if the game is known to have one.",
-            autocompletion=lambda: list(NAMED["prefer"]),
+        further(
+            "Which equilibrium is best: potential or welfare; auto is potential if the game is known to have one.",
+            words=NAMED["prefer"],
         ),
     ] = "auto"
     solver: Annotated[
         str,
-        typer.Option(
-            rich_help_panel=FURTHER,
-            help="How best responses are computed: exact, lp or primal-dual; or NAME, NAME:option=value,… of a plugin.",
-            autocompletion=lambda: [*NAMED["solver"], *_plugin_solvers()],
+        further(
+            "How best responses are computed: exact, lp or primal-dual; or NAME, NAME:option=value,… of a plugin.",
+            words=lambda: [*NAMED["solver"], *_plugin_solvers()],
         ),
     ] = "exact"
     schedule: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=FURTHER,
-            help="Who moves next: auto, greatest-gain or round-robin.",
-            autocompletion=lambda: list(NAMED["schedule"]),
-        ),
+        str, further("Who moves next: auto, greatest-gain or round-robin.", words=NAMED["schedule"])
     ] = "auto"
     start: Annotated[
         str,
-        typer.Option(
-            rich_help_panel=FURTHER,
-            help="Where to begin: auto, planner, min-cost, common-price, or a policy file. Near a "
+        further(
+            "Where to begin: auto, planner, min-cost, common-price, or a policy file. Near a "
             "policy that breaks a threshold, a feasible start is sought.",
-            autocompletion=lambda: list(NAMED["start"]),
+            words=NAMED["start"],
         ),
     ] = "auto"
     improve: Annotated[
         str,
-        typer.Option(
-            rich_help_panel=FURTHER,
-            help="Whether pairs of agents move together at the end if that is better: auto, none, or thorough.",
-            autocompletion=lambda: list(NAMED["improve"]),
+        further(
+            "Whether pairs of agents move together at the end if that is better: auto, none, or thorough.",
+            words=NAMED["improve"],
         ),
     ] = "auto"
-    max_iterations: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="<int>", rich_help_panel=FURTHER, help="Most moves of a run; Theorem 1's bound if omitted."
-        ),
-    ] = None
+    max_iterations: Annotated[int | None, further("Most moves of a run; Theorem 1's bound if omitted.", least=0)] = None
 
 
 @dataclass(frozen=True)
@@ -162,22 +147,10 @@ class Execution:
     """How long it may take, what is drawn, and where it runs."""
 
     HEADING: ClassVar = "Time, seed and processes"
-    time_limit: Annotated[float | None, typer.Option(help="Most seconds, building the game included.")] = None
+    time_limit: Annotated[float | None, option("Most seconds, building the game included.")] = None
     seed: Seed = None
-    workers: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="<int>", rich_help_panel=FURTHER, help="Number of threads; the answer does not depend on it."
-        ),
-    ] = 1
-    jobs: Annotated[
-        int,
-        typer.Option(
-            metavar="<int>",
-            rich_help_panel=FURTHER,
-            help="Number of processes for restarts; -1 is all cores. Same answer.",
-        ),
-    ] = 1
+    workers: Annotated[int, further("Number of threads; the answer does not depend on it.", least=1)] = 1
+    jobs: Annotated[int, further("Number of processes for restarts; -1 is all cores. Same answer.")] = 1
     backend: Backend = None
     scheduler: Scheduler = None
 
@@ -187,11 +160,9 @@ class SolveOutput:
     """What is shown, and where it is kept."""
 
     HEADING: ClassVar = "Output"
-    selfish: Annotated[bool, typer.Option("--selfish", help="Also show what happens without the constraints.")] = False
-    output: Annotated[Path | None, typer.Option("--out", help="New folder for game, policy and certificate.")] = None
-    tensorboard: Annotated[
-        Path | None, typer.Option(rich_help_panel=FURTHER, help="Folder in which TensorBoard finds every step.")
-    ] = None
+    selfish: Annotated[bool, option("Also show what happens without the constraints.", "--selfish")] = False
+    output: Annotated[Path | None, option("New folder for game, policy and certificate.", "--out")] = None
+    tensorboard: Annotated[Path | None, further("Folder in which TensorBoard finds every step.")] = None
     as_json: Json = False
 
 
@@ -310,8 +281,6 @@ def _origin(target: Target, seed: int | None, words: Sequence[str]) -> Origin:
 
 def _refuse_for_devices(concept: str, given: Sequence[str]) -> None:
     """Raise if an option is given that says how a Nash policy is found."""
-    from cmpg.errors import CMPGError
-
     if given:
         raise CMPGError(
             f"{', '.join(given)}: says how a Nash policy is found, and means nothing with --concept {concept}."
@@ -397,8 +366,6 @@ def _named(option: str, name: str) -> Any:
 def _built(target: Target, request: _Request, *, seed: int | None, exact: bool, as_json: bool) -> Game:
     """Build the game in time, or say that there was none."""
     from cmpg.arrays import counted_rescaling
-    from cmpg.deadline import limited
-    from cmpg.errors import OutOfTimeError
 
     try:
         with counted_rescaling() as rescaling, limited(request.deadline):
@@ -452,7 +419,6 @@ MIN_BOUND_SECONDS = 0.5
 
 def _upper_bounds(solved: _Solved, request: _Request, *, all_objectives: bool) -> list[OptimalityGap]:
     """Compute how good a result is, by welfare alone or by all objectives; nothing if it has no policy."""
-    from cmpg.deadline import limited_work
     from cmpg.equilibrium.quality import known_gaps, quality
 
     if solved.result.incumbent is None or solved.result.interrupted:
@@ -467,8 +433,6 @@ def _upper_bounds(solved: _Solved, request: _Request, *, all_objectives: bool) -
 
 def _show_unbuilt(*, as_json: bool) -> None:
     """Say that time ran out before there was a game."""
-    from cmpg.summaries import Summary
-
     message = "the time limit was reached before a feasible policy was known. The game was still being built."
     if as_json:
         show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": message})
@@ -503,7 +467,6 @@ def _plugin_solver(word: str) -> Any:
     import inspect
 
     from cmpg import plugins
-    from cmpg.errors import CMPGError
 
     name, _, text = word.partition(":")
     chosen("solver", name, {known: known for known in (*NAMED["solver"], *_plugin_solvers())})
@@ -519,7 +482,6 @@ def _plugin_solver(word: str) -> Any:
 
 
 def _without_constraints(game: Game) -> Game:
-    from cmpg.errors import GameError
     from cmpg.games.constraints import without_constraints
 
     if len(game.thresholds) == 0:
@@ -570,8 +532,6 @@ class Delivery:
 
     def deliver(self, *, output: Path | None, seed: int | None, as_json: bool) -> None:
         """Write the run folder, and show the result, even if writing fails."""
-        from cmpg.errors import FileError
-
         record, failure = None, None
         if output is not None:
             from cmpg.files.run_folder import save_run
@@ -595,7 +555,6 @@ class Delivery:
     def show(self) -> None:
         """Show the result, and the laws of its costs."""
         from cmpg.report.display import result_summary, selfish_line, translation_lines
-        from cmpg.summaries import table_text
 
         show(result_summary(self.result, *self.gaps[:1]), *translation_lines(self.game.names.legend))
         if self.result.selfish is not None:

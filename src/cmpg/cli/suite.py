@@ -11,9 +11,11 @@ from typing import Annotated
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Json
+from cmpg.cli.options import Json, option
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import chosen
+from cmpg.errors import CMPGError
+from cmpg.summaries import Summary
 
 ACTIONS = ("list", "games", "check", "submit", "rank")
 
@@ -32,22 +34,18 @@ def suite(
     folder: Annotated[
         Path | None, typer.Argument(metavar="[FOLDER]", help="Of games to write, or of policies to judge.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Page to write (.html), for submit and rank.")
-    ] = None,
+    output: Annotated[Path | None, option("Page to write (.html), for submit and rank.", "--out", "-o")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="<folder>",
-            help="Public data files (ACN, MovingAI, TNTP, MADP; docs/suite.md): games that can be built from them, and "
+        option(
+            "Public data files (ACN, MovingAI, TNTP, MADP; docs/suite.md): games that can be built from them, and "
             "from installed packages, count too.",
+            metavar="<folder>",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """A benchmark of frozen games that others can enter."""
-    from cmpg.errors import CMPGError
-
     chosen("ACTION", action, {name: name for name in ACTIONS})
     if (folder is None) == (action in ("games", "submit")):
         raise CMPGError(
@@ -72,7 +70,6 @@ def _list(data: Path | None, *, as_json: bool) -> None:
     from cmpg.suite.data_games import RECIPES
     from cmpg.suite.games import VERSION, suite_games
     from cmpg.suite.references import reference
-    from cmpg.summaries import Summary
 
     games = suite_games(data)
     if as_json:
@@ -145,7 +142,6 @@ def _rank(output: Path | None, data: Path | None, *, as_json: bool) -> None:
     from cmpg.report.suite import suite_page, suite_table
     from cmpg.suite.games import VERSION, suite_games
     from cmpg.suite.submissions import reference_suite_rows
-    from cmpg.summaries import Summary
 
     games = suite_games(data)
     rows = reference_suite_rows(games)

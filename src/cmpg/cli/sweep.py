@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cmpg.cli.interrupts import on_interrupt
-from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Resume, Tasks, check_out
+from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Resume, Tasks, check_out, option
 from cmpg.cli.output import ProgressLine, remark, show
 from cmpg.cli.targets import GameArgument, converted, finite, option_types, spoken
+from cmpg.errors import CMPGError, FileError
+from cmpg.scenarios import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,12 +32,12 @@ PLAN = ".toml"
 def sweep(
     *,
     target: GameArgument,
-    output: Annotated[Path, typer.Option("--out", help="New folder for results.csv, the page and all run folders.")],
+    output: Annotated[Path, option("New folder for results.csv, the page and all run folders.", "--out")],
     epsilon: Epsilon = DEFAULT_EPSILON,
-    restarts: Annotated[int, typer.Option(min=1, metavar="<int>", help="Number of starts of every run.")] = 1,
-    seed: Annotated[str | None, typer.Option(metavar="<numbers>", help="Random seeds, such as 1:20.")] = None,
+    restarts: Annotated[int, option("Number of starts of every run.", least=1)] = 1,
+    seed: Annotated[str | None, option("Random seeds, such as 1:20.", metavar="<numbers>")] = None,
     threshold: Annotated[
-        str | None, typer.Option(metavar="<numbers>", help="Largest expected costs allowed, such as 0:1:0.25.")
+        str | None, option("Largest expected costs allowed, such as 0:1:0.25.", metavar="<numbers>")
     ] = None,
     resume: Resume = False,
     tasks: Tasks,
@@ -105,7 +107,6 @@ def _row_text(row: SweepRow) -> str:
 
 def _page(found: Sweep, output: Path) -> str:
     """Write the page where the optional extra is installed, and say so."""
-    from cmpg.errors import CMPGError, FileError
     from cmpg.report.page import write_sweep_page
 
     try:
@@ -122,7 +123,6 @@ def _asked(
     target: str, options: Mapping[str, Any], seed: str | None, epsilon: float, restarts: int
 ) -> tuple[str | Builder, dict[str, Any], float, int]:
     """Return the scenario, or what reads game files, the grid and the settings that a command line or a plan names."""
-    from cmpg.scenarios import scenario
     from cmpg.sweeps.game_files import game_file
     from cmpg.sweeps.grid import read_plan, values_of, word_of
 
@@ -151,7 +151,6 @@ def _asked(
 
 def _grid_of_files(target: Path, words: Mapping[str, Any], seed: str | None) -> dict[str, Any]:
     """Return what is swept over with game files: the files of a folder, their thresholds, and seeds."""
-    from cmpg.errors import FileError
     from cmpg.sweeps.game_files import files_in
     from cmpg.sweeps.grid import values_of
 

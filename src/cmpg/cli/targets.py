@@ -21,13 +21,14 @@ import typer
 from typer.core import TyperCommand
 
 from cmpg.cli.options import FURTHER
+from cmpg.errors import CMPGError, FileError, GameError, PolicyError, UnsupportedError
+from cmpg.scenarios import SCENARIOS, SPOKEN, Origin, Scenario, scenario, scenario_names
 
 if TYPE_CHECKING:
     from cmpg.arrays import FloatArray
     from cmpg.games.game import Game
     from cmpg.games.joint.game import JointGame
     from cmpg.policy import JointPolicy
-    from cmpg.scenarios import Origin, Scenario
 
 Choice = TypeVar("Choice")
 
@@ -120,12 +121,10 @@ class Target:
         """Build the scenario, or load the file."""
         if _is_file(self.name):
             return _load(self.name, exact=exact)
-        from cmpg.scenarios import scenario
 
         game = scenario(self.name).build(**self.origin(seed=seed).options)
         if not exact:
             return game
-        from cmpg.errors import GameError, UnsupportedError
         from cmpg.games.rationals import in_rationals
 
         try:
@@ -136,8 +135,6 @@ class Target:
 
     def origin(self, *, seed: int | None = None) -> Origin:
         """Return where the game comes from: a name, and the options that differ from the defaults."""
-        from cmpg.scenarios import Origin, scenario
-
         if _is_file(self.name):
             return Origin(Path(self.name).name, {})
         drawn = {"seed": seed} if seed is not None and "seed" in scenario(self.name).options else {}
@@ -151,8 +148,6 @@ def _load(path: str, *, exact: bool) -> Game:
     from cmpg.interop.long_table import read_table
 
     if is_proof_file(path):
-        from cmpg.errors import FileError
-
         raise FileError(f"{path} is a claim about a game, and no game file; `cmpg certify {path}` checks it.")
     readers: dict[str, Callable[..., Game]] = {".nfg": read_nfg, ".csv": read_table}
     return readers.get(Path(path).suffix.lower(), load_game)(path, exact=exact)
@@ -165,8 +160,6 @@ def is_proof_file(word: str) -> bool:
 
 def _is_file(word: str) -> bool:
     """Whether a word names a game file; raise if it looks like one and cannot be."""
-    from cmpg.errors import FileError
-
     path = Path(word)
     if path.suffix.lower() in FILES or is_proof_file(word):
         return True
@@ -182,15 +175,11 @@ def _is_file(word: str) -> bool:
 
 def _is_scenario(word: str) -> bool:
     """Whether a word names a scenario; other packages are looked through only if it is none of the library's."""
-    from cmpg.scenarios import SCENARIOS, scenario_names
-
     return word in SCENARIOS or word in scenario_names()
 
 
 def complete_scenario(incomplete: str) -> list[tuple[str, str]]:
     """Complete the name of a scenario."""
-    from cmpg.scenarios import SCENARIOS, scenario_names
-
     summaries = {name: SCENARIOS[name].summary if name in SCENARIOS else "plugin" for name in scenario_names()}
     return [(name, summary) for name, summary in summaries.items() if name.startswith(incomplete)]
 
@@ -320,7 +309,6 @@ def _named_scenario(args: Sequence[str], params: Sequence[Any], *, hurried: bool
     words = list(_arguments(args, params))
     if not words:
         return None
-    from cmpg.scenarios import SCENARIOS, scenario
 
     word = next((word for word in words if word in SCENARIOS), words[0])
     if word.endswith(TEAM_FILE):
@@ -393,8 +381,6 @@ def _metavar(hint: Any) -> str:
 
 def spoken(option: str) -> str:
     """Return what an option of a builder is called on the command line."""
-    from cmpg.scenarios import SPOKEN
-
     return f"--{SPOKEN.get(option, option).replace('_', '-')}"
 
 
@@ -446,8 +432,6 @@ def _is_number(text: str) -> bool:
 
 
 def _number(option: str, text: str, kind: Any) -> Any:
-    from cmpg.errors import CMPGError
-
     try:
         number = kind(text)
     except ValueError:
@@ -460,8 +444,6 @@ def _number(option: str, text: str, kind: Any) -> Any:
 
 def chosen(option: str, value: str, choices: Mapping[str, Choice]) -> Choice:
     """Return what a word stands for, or raise with the words there are."""
-    from cmpg.errors import CMPGError
-
     if value not in choices:
         name = option if option.isupper() else f"--{option}"  # an argument, or an option
         raise CMPGError(f"{name} is {value!r}; one of {', '.join(choices)} is required.")
@@ -470,8 +452,6 @@ def chosen(option: str, value: str, choices: Mapping[str, Choice]) -> Choice:
 
 def finite(option: str, value: float, *, positive: bool = False) -> float:
     """Return a number that a command line gives, or raise if nothing can be computed with it."""
-    from cmpg.errors import CMPGError
-
     if not math.isfinite(value) or value < 0 or (positive and value == 0):
         required = "a finite number above 0" if positive else "a finite number of at least 0"
         raise CMPGError(f"--{option} is {value}; {required} is required.")
@@ -481,7 +461,6 @@ def finite(option: str, value: float, *, positive: bool = False) -> float:
 def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
     """Load a policy that fits the game, with its multipliers if the file has them."""
     from cmpg.equilibrium.certificate import check_multipliers
-    from cmpg.errors import PolicyError
     from cmpg.files.policy_tables import read_policy
 
     policy, multipliers = read_policy(path, game, exact=exact)
