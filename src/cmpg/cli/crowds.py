@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from cmpg.cli.options import DEFAULT_EPSILON
+from cmpg.cli.options import check_words
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.errors import CMPGError
 
 if TYPE_CHECKING:
+    from cmpg.cli.solve import Request, SolveOutput
     from cmpg.games.crowd.game import CrowdGame
 
 
@@ -26,34 +26,25 @@ def refuse_for_crowds(given: Sequence[str]) -> None:
         )
 
 
-def solve_crowd_target(
-    game: CrowdGame,
-    *,
-    epsilon: float,
-    seconds: float,
-    seed: int | None,
-    output: Path | None,
-    as_json: bool,
-    progress: ProgressLine,
-) -> NoReturn:
+def solve_crowd_target(game: CrowdGame, request: Request, wanted: SolveOutput, progress: ProgressLine) -> NoReturn:
     """Solve a crowd, show it, and keep it in a folder if one is named."""
     from cmpg.equilibrium.crowds.solve import solve_crowd
     from cmpg.files.crowds import crowd_result_record, save_crowd_run
     from cmpg.report.crowds import crowd_summary
     from cmpg.report.display import translation_lines
 
-    result = solve_crowd(game, epsilon=epsilon, time_limit=seconds, rng=seed or 0)
+    epsilon, seed = request.claim.epsilon, request.execution.seed
+    result = solve_crowd(game, epsilon=epsilon, time_limit=request.seconds_left, rng=seed or 0)
     progress.stop()
-    record = None if output is None else save_crowd_run(output, result, seed=seed)
-    if as_json:
+    record = None if wanted.output is None else save_crowd_run(wanted.output, result, seed=seed)
+    if wanted.as_json:
         show_json(record or crowd_result_record(result, seed=seed))
     else:
         show(crowd_summary(result), *translation_lines(game.names.legend))
-        if output is not None:
-            words = ["cmpg", "certify", f"{output}/game.npz", f"{output}/policy.npz"]
-            words += [] if epsilon == DEFAULT_EPSILON else ["--epsilon", f"{epsilon}"]
-            check = f"; check it with: {shlex.join(words)}" if result.certificate_or_none is not None else ""
-            show(f"written to {output}/, with page.html{check}")
+        if wanted.output is not None:
+            proved = result.certificate_or_none is not None
+            check = check_words(wanted.output, "policy.npz", epsilon=epsilon) if proved else ""
+            show(f"written to {wanted.output}/, with page.html{check}")
     raise typer.Exit(0 if result.certified else 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
@@ -144,9 +145,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return flat
 
 
-def changed(record: Any) -> list[str]:
-    """Return the options of a record that have another value than their default, as they are written."""
-    given = [each.name for each in fields(record) if getattr(record, each.name) not in (each.default, [])]
+def changed(record: Any, *names: str) -> list[str]:
+    """Return the options of a record, or those of some names, that are not as by default, as they are written."""
+    known = [each for each in fields(record) if each.name in names or not names]
+    given = [each.name for each in known if getattr(record, each.name) not in (each.default, [])]
     return [f"--{name.replace('_', '-')}" for name in given]
 
 
@@ -166,3 +168,10 @@ def jobs_of(number: int, backend: str | None, scheduler: str | None) -> Jobs:
     """Return where tasks run, as a command line says it: -1 is all cores, and the address of a cluster alone dask."""
     chosen: Any = "dask" if backend is None and scheduler is not None else backend
     return Jobs((os.cpu_count() or 1) if number == -1 else number, chosen, scheduler)
+
+
+def check_words(folder: Path, file: str, *more: str, exact: bool = False, epsilon: float) -> str:
+    """Name the command that checks the claim in a folder; `more` are further options of it."""
+    words = ["cmpg", "certify", f"{folder}/game.{'json' if exact else 'npz'}", f"{folder}/{file}"]
+    words += [*["--exact"] * exact, *([] if epsilon == DEFAULT_EPSILON else ["--epsilon", f"{epsilon}"]), *more]
+    return f"; check it with: {shlex.join(words)}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from cmpg.cli.options import DEFAULT_EPSILON, further
+from cmpg.cli.options import further
 from cmpg.cli.output import remark, show, show_json
 from cmpg.errors import CMPGError, UnsupportedError
 
@@ -155,6 +154,4 @@ def deliver_cvar(
     if output is not None:
         options = [word for each in chances for word in ("--chance", each)]
         options += [word for each in cvars for word in ("--cvar", each)] + ["--chances-only"] * budgets.chances_only
-        options += [] if result.epsilon == DEFAULT_EPSILON else ["--epsilon", f"{result.epsilon}"]
-        check = shlex.join(["cmpg", "certify", f"{output}/game.npz", f"{output}/policy.npz", *options])
-        show(f"written to {output}/" + ("" if result.incumbent is None else f"; check it with: {check}"))
+        show(f"written to {output}/" + ("" if result.incumbent is None else delivery.check(output, *options)))

@@ -6,13 +6,13 @@ input; 130 interrupted before there was anything to keep.
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, cast
 
 import typer
 
@@ -31,6 +31,7 @@ from cmpg.cli.options import (
     Seed,
     changed,
     check_out,
+    check_words,
     further,
     jobs_of,
     option,
@@ -176,75 +177,31 @@ def solve(
     wanted: SolveOutput,
 ) -> None:
     """Find a feasible policy that no agent gains by deviating from."""
-    import numpy as np
-
     from cmpg.games.crowd.game import CrowdGame
     from cmpg.games.risk import CVaRGame
 
-    concept, epsilon, exact, seed = claim.concept, claim.epsilon, claim.exact, execution.seed
-    output, as_json = wanted.output, wanted.as_json
-    check_out(output, resume=False)
+    check_out(wanted.output, resume=False)
     # What only the search for a Nash policy of single agents understands
-    special = [*changed(search), *changed(budgets), *(f"--{name}" for name in _extras(claim, wanted))]
-    if _named("concept", concept) is not _named("concept", "nash"):
-        _refuse_for_devices(concept, special)
-    on_interrupt(written(output))
-    limit = np.inf if execution.time_limit is None else finite("time-limit", execution.time_limit)
-    if concept != "nash":
-        recommend_device(
-            target, concept, epsilon=epsilon, limit=limit, seed=seed, exact=exact, output=output, as_json=as_json
+    special = [*changed(search), *changed(budgets), *changed(claim, "allow_rounding")]
+    special += changed(wanted, "selfish", "tensorboard")
+    is_nash = _named("concept", claim.concept) is cmpg.Concept.NASH
+    if special and not is_nash:
+        raise CMPGError(
+            f"{', '.join(special)}: says how a Nash policy is found, and means nothing with --concept {claim.concept}."
         )
-    request = _request(target, claim, search, execution, limit=limit)
-    with ProgressLine("building the game") as progress:
-        built: Any = _built(target, request, seed=seed, exact=exact, as_json=as_json)
-        if isinstance(built, CrowdGame):
-            refuse_for_crowds([*special, *["--exact"] * exact])
-            progress.begin("looking for groups")
-            solve_crowd_target(
-                built,
-                epsilon=epsilon,
-                seconds=request.seconds_left,
-                seed=seed,
-                output=output,
-                as_json=as_json,
-                progress=progress,
-            )
-        risky = with_budgets(built, budgets)
-        game = _shown(risky)
-        solved = _solved(risky, request, _Reporter(progress, game, wanted.tensorboard), selfish=wanted.selfish)
-        progress.begin("computing the upper bound")
-        gaps = _upper_bounds(solved, request, all_objectives=as_json or output is not None)
-        progress.stop()
-        known = {"restarts": search.restarts, "prefer": search.prefer, "max_iterations": search.max_iterations}
-        known |= {"time_limit": execution.time_limit, "exact": exact}
-        known |= {} if search.start in NAMED["start"] else {"start": search.start}
-        result = replace(solved.result, settings={**solved.result.settings, **known})
-        laws = laws_of(risky, result) if budgets.words else ()
-        delivery = Delivery(game, result, _origin(target, seed, budgets.words), gaps, laws)
-        if isinstance(risky, CVaRGame):
-            deliver_cvar(risky, delivery, budgets, output=output, as_json=as_json)
-        else:
-            delivery.deliver(output=output, seed=request.seed, as_json=as_json)
-    raise typer.Exit(0 if result.accepted else 1)
-
-
-def _extras(claim: ClaimOptions, wanted: SolveOutput) -> Iterator[str]:
-    if claim.allow_rounding:
-        yield "allow-rounding"
-    if wanted.selfish:
-        yield "selfish"
-    if wanted.tensorboard is not None:
-        yield "tensorboard"
-
-
-def _request(target: Target, claim: ClaimOptions, search: Search, execution: Execution, *, limit: float) -> _Request:
-    """Turn options into values of the library."""
-    jobs, backend, scheduler, seed = execution.jobs, execution.backend, execution.scheduler, execution.seed
-    return _Request(
-        epsilon=claim.epsilon,
-        start=search.start,
+    on_interrupt(written(wanted.output))
+    limit = inf if execution.time_limit is None else finite("time-limit", execution.time_limit)
+    finite("epsilon", claim.epsilon, positive=True)
+    if not is_nash:
+        recommend_device(target, claim, wanted, limit=limit, seed=execution.seed)
+    jobs, backend, scheduler = execution.jobs, execution.backend, execution.scheduler
+    request = Request(
+        target,
+        claim,
+        search,
+        execution,
         method=cmpg.Ascent(
-            solver=_solver(search.solver, finite("epsilon", claim.epsilon, positive=True)),
+            solver=_solver(search.solver, claim.epsilon),
             schedule=_named("schedule", search.schedule),
             max_iterations=search.max_iterations,
             workers=execution.workers,
@@ -256,10 +213,33 @@ def _request(target: Target, claim: ClaimOptions, search: Search, execution: Exe
         ),
         improve=_named("improve", search.improve),
         deadline=time.monotonic() + limit,
-        seed=0 if seed is None and search.restarts > 1 else seed,
-        draws_agents="seed" in target.origin(seed=seed).options,
-        allow_rounding=finite("allow-rounding", claim.allow_rounding),
     )
+    finite("allow-rounding", claim.allow_rounding)
+    with ProgressLine("building the game") as progress:
+        built: Any = _built(request, as_json=wanted.as_json)
+        if isinstance(built, CrowdGame):
+            refuse_for_crowds([*special, *["--exact"] * claim.exact])
+            progress.begin("looking for groups")
+            solve_crowd_target(built, request, wanted, progress)
+        risky = with_budgets(built, budgets)
+        game = _shown(risky)
+        reporter = _Reporter(progress, game, wanted.tensorboard)
+        result, seconds = _solved(risky, request, reporter, selfish=wanted.selfish)
+        progress.begin("computing the upper bound")
+        every = wanted.as_json or wanted.output is not None
+        gaps = _upper_bounds(result, time_limit=request.seconds_left, work=seconds / 2, all_objectives=every)
+        progress.stop()
+        known = {"restarts": search.restarts, "prefer": search.prefer, "max_iterations": search.max_iterations}
+        known |= {"time_limit": execution.time_limit, "exact": claim.exact}
+        known |= {} if search.start in NAMED["start"] else {"start": search.start}
+        result = replace(result, settings={**result.settings, **known})
+        laws = laws_of(risky, result) if budgets.words else ()
+        delivery = Delivery(game, result, _origin(target, execution.seed, budgets.words), gaps, laws)
+        if isinstance(risky, CVaRGame):
+            deliver_cvar(risky, delivery, budgets, output=wanted.output, as_json=wanted.as_json)
+        else:
+            delivery.deliver(output=wanted.output, seed=request.seed, as_json=wanted.as_json)
+    raise typer.Exit(0 if result.accepted else 1)
 
 
 def _shown(game: Any) -> Game:
@@ -279,83 +259,71 @@ def _origin(target: Target, seed: int | None, words: Sequence[str]) -> Origin:
     return replace(origin, name=f"{origin.name} with {', '.join(words)}") if words else origin
 
 
-def _refuse_for_devices(concept: str, given: Sequence[str]) -> None:
-    """Raise if an option is given that says how a Nash policy is found."""
-    if given:
-        raise CMPGError(
-            f"{', '.join(given)}: says how a Nash policy is found, and means nothing with --concept {concept}."
-        )
-
-
 def recommend_device(
-    target: Target,
-    concept: str,
-    *,
-    epsilon: float,
-    limit: float,
-    seed: int | None,
-    exact: bool,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+    target: Target, claim: ClaimOptions, wanted: SolveOutput, *, limit: float, seed: int | None
+) -> NoReturn:
     """Find a device, show it, and keep it in a folder if one is named."""
     from cmpg.files.devices import recommendation_record
     from cmpg.report.recommendations import recommendation_summary
 
-    finite("epsilon", epsilon, positive=True)
     gaps: list[OptimalityGap] = []
     with ProgressLine("building the game") as progress:
-        game = target.build(seed=seed, exact=exact)
+        game = target.build(seed=seed, exact=claim.exact)
         progress.begin("looking for a device")
-        found = cmpg.recommend(game, _named("concept", concept), epsilon=epsilon, time_limit=limit, rng=seed)
+        concept = _named("concept", claim.concept)
+        found = cmpg.recommend(game, concept, epsilon=claim.epsilon, time_limit=limit, rng=seed)
         if found.device is not None:
             progress.begin("computing the upper bound")
             gaps = [found.quality(time_limit=min(limit, 10.0))]
-    if output is not None:
-        found.save(output)
-    if as_json:
+    if wanted.output is not None:
+        found.save(wanted.output)
+    if wanted.as_json:
         show_json(recommendation_record(found))
     else:
         show(recommendation_summary(found, *gaps))
-        if output is not None:
-            device = f"{output}/device.{'json' if exact else 'npz'}"
-            words = ["cmpg", "certify", f"{output}/game.{'json' if exact else 'npz'}", device, *(["--exact"] * exact)]
-            words += [] if epsilon == DEFAULT_EPSILON else ["--epsilon", f"{epsilon}"]
-            show(
-                f"written to {output}/; check it with: {shlex.join(words)}" if found.device else f"written to {output}/"
-            )
+        if wanted.output is not None:
+            name = f"device.{'json' if claim.exact else 'npz'}"
+            check = check_words(wanted.output, name, exact=claim.exact, epsilon=claim.epsilon) if found.device else ""
+            show(f"written to {wanted.output}/{check}")
     raise typer.Exit(0 if found.certified else 1)
 
 
 @dataclass(frozen=True, eq=False)
-class _Request:
-    """What is to be solved, as values of the library."""
+class Request:
+    """What is to be solved, how, and by when."""
 
-    epsilon: float
-    start: str  # a name, or the file of a policy
+    target: Target
+    claim: ClaimOptions
+    search: Search
+    execution: Execution
     method: Ascent
     restarts: Restarts
     improve: PairMoves | None
     deadline: float  # on the clock of time.monotonic
-    seed: int | None
-    draws_agents: bool  # whether the game was drawn by the seed
-    allow_rounding: float
+
+    @property
+    def seed(self) -> int | None:
+        """The seed; several runs have one in any case."""
+        return 0 if self.execution.seed is None and self.search.restarts > 1 else self.execution.seed
 
     @property
     def rng(self) -> int | None:
         """The seed of starts and ties: none for one run of a game whose agents it has drawn already."""
-        return None if self.draws_agents and self.restarts.count == 1 else self.seed
+        drawn = "seed" in self.target.origin(seed=self.execution.seed).options
+        return None if drawn and self.search.restarts == 1 else self.seed
 
     @property
     def seconds_left(self) -> float:
         """Seconds until the deadline."""
         return max(self.deadline - time.monotonic(), 0.0)
 
-
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    result: Result
-    seconds: float
+    def start(self, game: Game) -> Any:
+        """Return the start that is named, or the policy of a file."""
+        name = self.search.start
+        if name not in NAMED["start"]:
+            return policy_of(Path(name), game)[0]
+        start = _named("start", name)
+        return replace(start, workers=self.execution.workers) if name == "common-price" else start
 
 
 def _named(option: str, name: str) -> Any:
@@ -363,33 +331,37 @@ def _named(option: str, name: str) -> Any:
     return chosen(option, name, NAMED[option])()
 
 
-def _built(target: Target, request: _Request, *, seed: int | None, exact: bool, as_json: bool) -> Game:
+def _built(request: Request, *, as_json: bool) -> Game:
     """Build the game in time, or say that there was none."""
     from cmpg.arrays import counted_rescaling
 
     try:
         with counted_rescaling() as rescaling, limited(request.deadline):
-            game = target.build(seed=seed, exact=exact)
+            game = request.target.build(seed=request.execution.seed, exact=request.claim.exact)
     except OutOfTimeError:
-        _show_unbuilt(as_json=as_json)
+        message = "the time limit was reached before a feasible policy was known. The game was still being built."
+        if as_json:
+            show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": message})
+        else:
+            show(Summary("FEASIBILITY_UNKNOWN", message, good=False))
         raise typer.Exit(1) from None
     if rescaling.rows:
         remark(rescaling_message(rescaling.rows))
     return game
 
 
-def _solved(game: Game | CVaRGame, request: _Request, reporter: _Reporter, *, selfish: bool) -> _Solved:
-    """Solve the game, and the game without its constraints if that is to be shown, too."""
+def _solved(game: Game | CVaRGame, request: Request, reporter: _Reporter, *, selfish: bool) -> tuple[Result, float]:
+    """Solve the game, and say how many seconds that took; and the game without its constraints if that is wanted."""
     from cmpg.games.risk import CVaRGame
 
     base = game.base if isinstance(game, CVaRGame) else game
     free = _without_constraints(base) if selfish else None
-    start = _start(request, base)
+    start = request.start(base)
     began = time.process_time()
-    reporter.begin("looking for a feasible start")
+    reporter.progress.begin("looking for a feasible start")
     result = cmpg.solve(
         game,
-        epsilon=request.epsilon,
+        epsilon=request.claim.epsilon,
         start=start,
         method=request.method,
         restarts=request.restarts,
@@ -404,48 +376,30 @@ def _solved(game: Game | CVaRGame, request: _Request, reporter: _Reporter, *, se
         if free is not None and not result.interrupted:
             unbound = cmpg.solve(
                 free,
-                epsilon=request.epsilon,
+                epsilon=request.claim.epsilon,
                 method=replace(request.method, solver=cmpg.Exact()),
                 improve=request.improve,
                 time_limit=request.seconds_left,
                 on_progress=reporter.show,
             )
-    return _Solved(replace(result, allow_rounding=request.allow_rounding, selfish=unbound), seconds)
+    return replace(result, allow_rounding=request.claim.allow_rounding, selfish=unbound), seconds
 
 
 MIN_BOUND_SECONDS = 0.5
 """The upper bound may take half as much work as the solve, but always this much: seconds of this process alone."""
 
 
-def _upper_bounds(solved: _Solved, request: _Request, *, all_objectives: bool) -> list[OptimalityGap]:
+def _upper_bounds(result: Result, *, time_limit: float, work: float, all_objectives: bool) -> list[OptimalityGap]:
     """Compute how good a result is, by welfare alone or by all objectives; nothing if it has no policy."""
     from cmpg.equilibrium.quality import known_gaps, quality
 
-    if solved.result.incumbent is None or solved.result.interrupted:
+    if result.incumbent is None or result.interrupted:
         return []
-    left = request.seconds_left
-    with suppress(KeyboardInterrupt), limited_work(max(solved.seconds / 2, MIN_BOUND_SECONDS)):
+    with suppress(KeyboardInterrupt), limited_work(max(work, MIN_BOUND_SECONDS)):
         if all_objectives:
-            return known_gaps(solved.result, time_limit=left)
-        return [quality(solved.result, time_limit=left)]
+            return known_gaps(result, time_limit=time_limit)
+        return [quality(result, time_limit=time_limit)]
     return []
-
-
-def _show_unbuilt(*, as_json: bool) -> None:
-    """Say that time ran out before there was a game."""
-    message = "the time limit was reached before a feasible policy was known. The game was still being built."
-    if as_json:
-        show_json({"format": "cmpg-result", "version": 1, "status": "FEASIBILITY_UNKNOWN", "message": message})
-    else:
-        show(Summary("FEASIBILITY_UNKNOWN", message, good=False))
-
-
-def _start(request: _Request, game: Game) -> Any:
-    """Return the start that is named, or the policy of a file."""
-    if request.start not in NAMED["start"]:
-        return policy_of(Path(request.start), game)[0]
-    start = _named("start", request.start)
-    return replace(start, workers=request.method.workers) if request.start == "common-price" else start
 
 
 def _solver(name: str, epsilon: float) -> Any:
@@ -493,23 +447,16 @@ class _Reporter:
     """Shows the progress of a run, and writes it for TensorBoard if that is wanted."""
 
     def __init__(self, progress: ProgressLine, game: Game, tensorboard: Path | None) -> None:
-        import numpy as np
-
-        self._progress, self._names, self._watcher = progress, game.names, None
-        self._thresholds = np.asarray(game.thresholds, dtype=np.float64)
+        self.progress, self._game, self._watcher = progress, game, None
         if tensorboard is not None:
             from cmpg.interop.watching import tensorboard_watcher
 
             self._watcher = tensorboard_watcher(tensorboard, names=game.names)
 
-    def begin(self, what: str) -> None:
-        """Say what is being done."""
-        self._progress.begin(what)
-
     def show(self, step: Step) -> None:
         """Show one step."""
-        self._progress.begin("looking for the next move")
-        self._progress.show(progress_line(step, self._thresholds, self._names))
+        self.progress.begin("looking for the next move")
+        self.progress.show(progress_line(step, self._game.thresholds, self._game.names))
         if self._watcher is not None:
             self._watcher(step)
 
@@ -550,7 +497,14 @@ class Delivery:
         if failure is not None:
             raise failure
         if output is not None and not as_json:
-            show(f"written to {output}/{self._advice(output)}")
+            show(f"written to {output}/{self.check(output) if self.result.incumbent is not None else ''}")
+
+    def check(self, output: Path, *budgets: str) -> str:
+        """Name the command that checks the folder as it was judged: same game, same arithmetic, same claim."""
+        result = self.result
+        allowed = ["--allow-rounding", f"{result.allow_rounding}"] if result.allow_rounding else []
+        exact = result.certificate.arithmetic == "exact"
+        return check_words(output, "policy.npz", *budgets, *allowed, exact=exact, epsilon=result.epsilon)
 
     def show(self) -> None:
         """Show the result, and the laws of its costs."""
@@ -563,14 +517,3 @@ class Delivery:
             from cmpg.games.risk import law_rows
 
             show(table_text(law_rows(self.laws)))
-
-    def _advice(self, output: Path) -> str:
-        """Name the command that checks the folder as it was judged: same game, same arithmetic, same claim."""
-        if self.result.incumbent is None:
-            return ""
-        exact = self.result.certificate.arithmetic == "exact"
-        words = ["cmpg", "certify", f"{output}/game.{'json' if exact else 'npz'}", f"{output}/policy.npz"]
-        words += ["--exact"] if exact else []
-        words += [] if self.result.epsilon == DEFAULT_EPSILON else ["--epsilon", f"{self.result.epsilon}"]
-        words += ["--allow-rounding", f"{self.result.allow_rounding}"] if self.result.allow_rounding else []
-        return f"; check it with: {shlex.join(words)}"
