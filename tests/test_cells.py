@@ -8,7 +8,7 @@ import pytest
 import cmpg as library
 from cmpg.interop import read_table
 from cmpg.interop.long_table import table_text
-from cmpg.report.tables import rows_text
+from cmpg.report.formats import rows_text
 from cmpg.sweeps import sweep
 from cmpg.sweeps.rows import results_table
 from command_line import cmpg

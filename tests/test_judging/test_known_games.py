@@ -13,7 +13,8 @@ from cmpg.judging.known import changes, judge_known, verdict
 from cmpg.judging.policies import RecurrentPolicyError, policy_function
 from cmpg.judging.side_by_side import judge_side_by_side
 from cmpg.policy import JointPolicy
-from cmpg.report.judging import side_by_side_page, side_by_side_record, side_by_side_table, table_csv, table_latex
+from cmpg.report.formats import table_csv, table_latex
+from cmpg.report.judging import side_by_side_page, side_by_side_record, side_by_side_table
 from command_line import cmpg as command
 
 

@@ -12,7 +12,8 @@ import pytest
 import cmpg
 from cmpg.errors import UnsupportedError
 from cmpg.report.field_formats import FIELD_FORMATS
-from cmpg.report.tables import rows_of, rows_text
+from cmpg.report.formats import rows_text
+from cmpg.report.tables import rows_of
 from command_line import cmpg as command
 
 

@@ -16,7 +16,8 @@ from cmpg.files.games import load_game, save_game
 from cmpg.games.names import Amount, Legend, legend_of, legend_record
 from cmpg.games.players import PolicyTable
 from cmpg.policy import JointPolicy
-from cmpg.report.tables import TABLES, Itinerary, decisions_summary, found_agent, rows_of, rows_text, strip, write_rows
+from cmpg.report.formats import rows_text, write_rows
+from cmpg.report.tables import TABLES, Itinerary, decisions_summary, found_agent, rows_of, strip
 from cmpg.scenarios.charging_site import charging_day
 from command_line import cmpg as run
 

@@ -17,9 +17,10 @@ from cmpg.games.game import Names
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential
 from cmpg.report.animation import frames
 from cmpg.report.display import check_summaries, selfish_line
+from cmpg.report.formats import write_rows
 from cmpg.report.learning_page import trials_summary
 from cmpg.report.page import _no_curves
-from cmpg.report.tables import rows_of, write_rows
+from cmpg.report.tables import rows_of
 from cmpg.report.viewer import View, where_spent
 from cmpg.report.wording import price_words
 from cmpg.simulation import simulate

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Json, Tasks, option
+from cmpg.cli.options import Json, Tasks, check_out_file, option
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import Target, complete_game
-from cmpg.errors import FileError
 from cmpg.runs.runner import Jobs, in_order, run_tasks
 
 if TYPE_CHECKING:
@@ -57,32 +55,22 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare CA-CMPG with other methods on the same games."""
-    from cmpg.files.containers import write_atomically
+    from cmpg.files.containers import write_text
     from cmpg.report.comparison import comparison_page, comparison_record, comparison_summaries
 
-    if output is not None:
-        _check_target(output)
-    on_interrupt(written(output))
+    check_out_file(output, ".md")
     chosen = games or list(QUICK_SCENARIOS if quick else SCENARIOS)
     found = _compared(chosen, _Plan(quick, seed, restarts), jobs=tasks.where)
     if output is not None:
         settings = [*(["--quick"] if quick else []), "--seed", str(seed), "--restarts", str(restarts)]
         command = shlex.join(["cmpg", "compare", *(games or []), *settings, "--out", str(output)])
-        page = comparison_page(found, command=command)
-        write_atomically(output, lambda stream: stream.write(page.encode()))
+        write_text(output, comparison_page(found, command=command))
     if as_json:
         show_json(comparison_record(found, seed=seed))
     else:
         show(*comparison_summaries(found))
     ours = [entry for game in found.values() for entry in game.judged if entry.name == "CertifiedAscent"]
     raise typer.Exit(0 if all(entry.certificate.proves(1e-6) for entry in ours) else 1)
-
-
-def _check_target(output: Path) -> None:
-    if output.suffix != ".md":
-        raise FileError(f"{output}: a Markdown page is written; name a file that ends in .md.")
-    if output.is_dir() or not output.parent.is_dir():
-        raise FileError(f"{output}: cannot be written there; name a file in a folder that exists.")
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,10 @@ def convert(
     seed: Seed = None,
 ) -> None:
     """Convert a game, or a policy, to another file format."""
-    from cmpg.files.containers import check_new_file
+    from cmpg.files.containers import check_new_file, checked_ending, write_text
     from cmpg.games.rationals import is_exact
 
-    kind = output.suffix.lower()
-    if kind not in (".json", ".npz", ".nfg", ".csv", ".prism"):
-        raise FileError(f"{output}: its ending is {kind!r}; .json, .npz, .nfg, .csv or .prism is required.")
+    kind = checked_ending(output, (".json", ".npz", ".nfg", ".csv", ".prism"))
     paths = [output, output.with_suffix(".props")] if kind == ".prism" else [output]
     for path in paths:
         check_new_file(path)
@@ -67,7 +65,7 @@ def convert(
     else:
         texts = [_text(game, kind, without_constraints)] if kind != ".prism" else _prism(game, agent, policy)
         for path, text in zip(paths, texts, strict=True):
-            _write(path, text)
+            write_text(path, text)
     show(f"written to {' and '.join(map(str, paths))}")
 
 
@@ -104,9 +102,3 @@ def _prism(game: Game, agent: int, policy: Path | None) -> list[str]:
     others = JointPolicy.uniform(game.policy_shapes) if policy is None else policy_of(policy, game)[0]
     problem = to_prism(game.at(others).induced_cmdp(agent))
     return [problem.model, problem.properties]
-
-
-def _write(path: Path, text: str) -> None:
-    from cmpg.files.containers import write_atomically
-
-    write_atomically(path, lambda stream: stream.write(text.encode()))

@@ -12,16 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 import typer
 
-from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Delta, Epsilon, Exact, Json, Seed, further, option
+from cmpg.cli.options import (
+    DEFAULT_EPSILON,
+    AllowRounding,
+    Delta,
+    Epsilon,
+    Exact,
+    Json,
+    Seed,
+    check_out_file,
+    further,
+    option,
+)
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import GameArgument, Target, chosen, finite, policy_of
-from cmpg.errors import CMPGError, FileError, InfeasibleError
-from cmpg.summaries import Summary, Table, table_markdown
+from cmpg.errors import CMPGError, InfeasibleError
+from cmpg.summaries import Summary
 
 if TYPE_CHECKING:
     from cmpg.games.game import Game
-    from cmpg.judging.side_by_side import SideBySide
     from cmpg.policy import JointPolicy
 
 BESIDE = ("ours", "independent", "selfish", "planner")
@@ -139,11 +148,18 @@ def judge(
 
 def _judge_by_proof(target: Target, words: list[str], beside: list[str], proof: Proof, wanted: JudgeOutput) -> NoReturn:
     """Judge policies of a known game, and some that are computed beside them; print what was found, and exit."""
+    from cmpg.files.containers import write_text
     from cmpg.judging.side_by_side import judge_side_by_side
-    from cmpg.report.judging import judged_summary, side_by_side_record, side_by_side_summary
+    from cmpg.report.formats import write_table
+    from cmpg.report.judging import (
+        judged_summary,
+        side_by_side_page,
+        side_by_side_record,
+        side_by_side_summary,
+        side_by_side_table,
+    )
 
-    if wanted.output is not None:
-        _check_out(wanted.output)
+    check_out_file(wanted.output, *FORMS)
     with ProgressLine("building the game") as progress:
         game = target.build(seed=wanted.seed, exact=proof.exact)
         given = _read(words, game, exact=proof.exact)
@@ -160,7 +176,10 @@ def _judge_by_proof(target: Target, words: list[str], beside: list[str], proof: 
             time_limit=proof.bound_seconds,
         )
     if wanted.output is not None:
-        _write(together, wanted.output, title=target.name)
+        if wanted.output.suffix.lower() == ".html":
+            write_text(wanted.output, side_by_side_page(together, title=f"Policies of {target.name}"))
+        else:
+            write_table(side_by_side_table(together), wanted.output)
     if wanted.as_json:
         show_json(side_by_side_record(together))
     elif len(given) == 1:
@@ -208,10 +227,10 @@ def _judge_by_episodes(target: Target, words: list[str], play: Play, epsilon: fl
     from cmpg.interop.environments import environment_world, named_policy
     from cmpg.judging.audits import audit
     from cmpg.judging.worlds import GameWorld
+    from cmpg.report.formats import write_table
     from cmpg.report.judging import audit_record, audit_summary, audit_table, audits_page
 
-    if wanted.output is not None:
-        _check_out(wanted.output)
+    check_out_file(wanted.output, *FORMS)
     with ProgressLine("building the world") as progress:
         world: Any
         if play.env is not None:
@@ -235,12 +254,12 @@ def _judge_by_episodes(target: Target, words: list[str], play: Play, epsilon: fl
             for place, (name, policy) in enumerate(given.items())
         ]
     table = audit_table(found)
-    if wanted.output is not None and wanted.output.suffix.lower() == ".html":
-        write_text(
-            wanted.output, audits_page(found, title=f"Policies of {play.env or target.name}, judged by episodes")
-        )
-    elif wanted.output is not None:
-        _write_table(table, wanted.output)
+    if wanted.output is not None:
+        if wanted.output.suffix.lower() == ".html":
+            title = f"Policies of {play.env or target.name}, judged by episodes"
+            write_text(wanted.output, audits_page(found, title=title))
+        else:
+            write_table(table, wanted.output)
     if wanted.as_json:
         show_json([audit_record(each) for each in found])
     else:
@@ -269,32 +288,3 @@ def _computed(name: str, game: Game, seed: int) -> JointPolicy:
     methods: dict[str, Any] = {"independent": IndependentGradient(), "selfish": NashCA(), "planner": JointPlanner()}
     found: JointPolicy = methods[name](game, JointPolicy.uniform(game.policy_shapes), rng=rng).policy
     return found
-
-
-def _check_out(output: Path) -> None:
-    if output.suffix.lower() not in FORMS:
-        raise FileError(f"{output}: its ending is {output.suffix!r}; one of {', '.join(FORMS)} is required.")
-    if output.is_dir() or not output.parent.is_dir():
-        raise FileError(f"{output}: cannot be written there; name a file in a folder that exists.")
-    on_interrupt(written(output))
-
-
-def _write(together: SideBySide, output: Path, *, title: str) -> None:
-    from cmpg.files.containers import write_text
-    from cmpg.report.judging import side_by_side_page, side_by_side_table
-
-    if output.suffix.lower() == ".html":
-        write_text(output, side_by_side_page(together, title=f"Policies of {title}"))
-    else:
-        _write_table(side_by_side_table(together), output)
-
-
-def _write_table(table: Table, output: Path) -> None:
-    from cmpg.files.containers import write_text
-    from cmpg.report.judging import table_csv, table_latex
-
-    form = output.suffix.lower()
-    if form == ".md":
-        write_text(output, "\n".join([*table_markdown(table), ""]))
-    else:
-        write_text(output, table_csv(table) if form == ".csv" else table_latex(table))

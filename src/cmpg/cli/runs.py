@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cmpg.cli.interrupts import on_interrupt, written
-from cmpg.cli.options import Json, option
+from cmpg.cli.options import Json, check_out_file, option
 from cmpg.cli.output import ProgressLine, remark, show_json
 from cmpg.cli.output import show as tell
 from cmpg.cli.targets import PROOF_FILE, chosen
-from cmpg.errors import CMPGError, FileError
+from cmpg.errors import CMPGError
 from cmpg.summaries import Summary
 
 if TYPE_CHECKING:
-    from cmpg.simulation.episodes import Simulation
+    from cmpg.simulation.episodes import Estimates, Simulation
 
 WHAT = ("schedule", "policy", "outcomes", "measures", "loads", "links", "plan", "pilot", "trace")
 
@@ -47,8 +49,7 @@ def simulate(
 
     policy: JointPolicy | Device
 
-    form = "csv" if output is None else _form_of(output)
-    on_interrupt(written(output))
+    check_out_file(output, ".csv", ".json", ".parquet")
     with ProgressLine("reading the run") as progress:
         if is_recommendation(folder):
             recommended = load_recommendation(folder)
@@ -60,9 +61,10 @@ def simulate(
         kept, rng = max(show, 2), np.random.default_rng(seed)
         seen = play(game, policy, episodes, rng=rng, confidence=confidence, shown=kept)
     if output is not None:
-        from cmpg.report.tables import write_rows
+        from cmpg.report.formats import write_rows
 
-        write_rows([row for episode in seen.shown for row in episode.rows(seen.names)], output, form)
+        rows = [row for episode in seen.shown for row in episode.rows(seen.names)]
+        write_rows(rows, output, output.suffix.lower().removeprefix("."))
         remark(f"written to {output} ({len(seen.shown)} whole episodes)")
     if as_json:
         show_json(_record(seen, seed))
@@ -74,44 +76,33 @@ def simulate(
     raise typer.Exit(0 if seen.agrees else 1)
 
 
-def _form_of(path: Path) -> str:
-    """Return the form that the name of a new file of rows asks for."""
-    from cmpg.report.tables import FORMATS
-
-    form = path.suffix.removeprefix(".").lower()
-    if form not in FORMATS:
-        raise FileError(f"{path}: its ending is {path.suffix!r}; .csv, .json or .parquet is required.")
-    return form
-
-
-def _record(seen: Simulation, seed: int) -> dict[str, object]:
+def _record(seen: Simulation, seed: int) -> dict[str, Any]:
     """Return a simulation in words that JSON knows."""
-    agents = seen.names.all_agents(len(seen.values.seen))
-    constraints = seen.names.all_constraints(len(seen.costs.seen))
-    return {
-        "agrees": seen.agrees,
-        "episodes": seen.episodes,
-        "seed": seed,
-        "largest_z": seen.largest_z,
-        "values": [
-            {"agent": agent, "claimed": claimed, "seen": mean, "standard_error": error}
-            for agent, claimed, mean, error in _columns(agents, seen.values)
-        ],
-        "costs": [
-            {"constraint": name, "claimed": claimed, "seen": mean, "standard_error": error}
-            | {"threshold": float(seen.thresholds[j]), "exceeding": float(seen.exceeding[j])}
-            | {"quantiles": dict(zip(("0.5", "0.9", "0.99", "0.999"), map(float, seen.quantiles()[j]), strict=True))}
-            for j, (name, claimed, mean, error) in enumerate(_columns(constraints, seen.costs))
-        ],
-    }
+    from cmpg.files.containers import plain
+    from cmpg.simulation.episodes import QUANTILES
 
+    def rows(kind: str, names: Sequence[str], found: Estimates) -> list[dict[str, Any]]:
+        numbers = zip(names, found.claimed, found.seen, found.errors, strict=True)
+        return [
+            {kind: name, "claimed": claimed, "seen": mean, "standard_error": error}
+            for name, claimed, mean, error in numbers
+        ]
 
-def _columns(names: tuple[str, ...], estimates: object) -> list[tuple[str, float, float, float]]:
-    from cmpg.simulation.episodes import Estimates
-
-    assert isinstance(estimates, Estimates)
-    numbers = (estimates.claimed.tolist(), estimates.seen.tolist(), estimates.errors.tolist())
-    return list(zip(names, *numbers, strict=True))
+    costs = rows("constraint", seen.names.all_constraints(len(seen.costs.seen)), seen.costs)
+    for j, row in enumerate(costs):
+        row |= {"threshold": seen.thresholds[j], "exceeding": seen.exceeding[j]}
+        row["quantiles"] = dict(zip(map(str, QUANTILES), seen.quantiles()[j], strict=True))
+    record: dict[str, Any] = plain(
+        {
+            "agrees": seen.agrees,
+            "episodes": seen.episodes,
+            "seed": seed,
+            "largest_z": seen.largest_z,
+            "values": rows("agent", seen.names.all_agents(len(seen.values.seen)), seen.values),
+            "costs": costs,
+        }
+    )
+    return record
 
 
 def show(
@@ -170,28 +161,36 @@ def export(
     output: Annotated[Path | None, option("New file; standard output if omitted.", "--out", "-o")] = None,
 ) -> None:
     """Write a table of a run, or its claim as a proof file."""
+    from cmpg.files.containers import check_new_file, write_atomically
     from cmpg.files.devices import is_recommendation
     from cmpg.files.run_folder import load_run
     from cmpg.report.field_formats import FIELD_FORMATS
-    from cmpg.report.tables import FORMATS, TABLES, rows_of, rows_text, write_rows
+    from cmpg.report.formats import FORMATS, rows_bytes
+    from cmpg.report.tables import TABLES, rows_of
 
-    if form in FIELD_FORMATS:
-        _export_document(folder, what, form, output)
-        return
-    table = chosen("what", what, {name: name for name in (*TABLES, "proof")})
+    table, write = FIELD_FORMATS.get(form, (what, None))
+    if table != what and what != "schedule":  # which is the default
+        raise CMPGError(f"--what is {what!r}; {form} is a format of {table}.")
+    chosen("what", table, {name: name for name in (*TABLES, "proof")})
+    kind = "" if table == "proof" else chosen("format", form, {name: name for name in (*FORMATS, *FIELD_FORMATS)})
+    if output is None and kind == "parquet":
+        raise CMPGError("a parquet file is not text: name a file with --out.")
+    if output is not None:
+        check_new_file(output)
+    on_interrupt(written(output))
     if table == "proof":
         _export_proof(folder, output)
         return
-    kind = chosen("format", form, {name: name for name in (*FORMATS, *FIELD_FORMATS)})
-    if output is None and kind == "parquet":
-        raise CMPGError("a parquet file is not text: name a file with --out.")
-    on_interrupt(written(output))
-    rows = _recommended(folder) if is_recommendation(folder) else rows_of(load_run(folder).result, table)
-    if output is None:
-        print(rows_text(rows, kind), end="")
+    if write is None:
+        rows = _recommended(folder) if is_recommendation(folder) else rows_of(load_run(folder).result, table)
+        content, count = rows_bytes(rows, kind), f" ({len(rows):,} rows)"
     else:
-        write_rows(rows, output, kind)
-        tell(f"written to {output} ({len(rows):,} rows)")
+        content, count = write(load_run(folder).result).encode(), ""
+    if output is None:
+        print(content.decode(), end="")
+    else:
+        write_atomically(output, lambda stream: stream.write(content))
+        tell(f"written to {output}{count}")
 
 
 def _recommended(folder: Path) -> list[dict[str, Any]]:
@@ -204,38 +203,12 @@ def _recommended(folder: Path) -> list[dict[str, Any]]:
     return list(recommended_rows(found.game, device_of(found)))
 
 
-def _export_document(folder: Path, what: str, form: str, output: Path | None) -> None:
-    """Write a table in the format of its field."""
-    from cmpg.files.containers import check_new_file, write_text
-    from cmpg.files.run_folder import load_run
-    from cmpg.report.field_formats import FIELD_FORMATS
-
-    table, write = FIELD_FORMATS[form]
-    if what not in (table, "schedule"):  # which is the default
-        raise CMPGError(f"--what is {what!r}; {form} is a format of {table}.")
-    if output is not None:
-        check_new_file(output)
-        on_interrupt(written(output))
-    text = write(load_run(folder).result)
-    if output is None:
-        print(text, end="")
-    else:
-        write_text(output, text)
-        tell(f"written to {output}")
-
-
 def _export_proof(folder: Path, output: Path | None) -> None:
     """Write the claim of a run as a proof file, with the ε that was asked for if it is proved."""
-    import sys
-
-    from cmpg.files.containers import check_new_file
     from cmpg.proof.claim import Claim
     from cmpg.proof.format import write
 
     claim, epsilon = _proof_of(folder)
-    if output is not None:
-        check_new_file(output)
-        on_interrupt(written(output))
     target: Any = sys.stdout if output is None else output
     divided = write(target, claim, epsilon)
     if output is None:

@@ -110,7 +110,7 @@ def read_fields(path: str | Path, *, kind: str | None = None, exact: bool = Fals
         Return the decimals of a `.json` as Fractions.
     """
     source = as_path(path)
-    ending = _checked_ending(source)
+    ending = checked_ending(source)
     check_regular(source)
     try:
         fields = _read_json(source, exact) if ending == ".json" else _read_npz(source, kind)
@@ -180,7 +180,7 @@ def check_regular(source: Path) -> None:
 def write_fields(path: str | Path, fields: Mapping[str, Any]) -> None:
     """Write a dict of numbers, strings and arrays as `.json` or `.npz`; a Fraction in a `.json` becomes "p/q"."""
     target = as_path(path)
-    if _checked_ending(target) == ".json":
+    if checked_ending(target) == ".json":
         write_text(target, json_text(plain(dict(fields))))
         return
     arrays = {name: _storable(name, value) for name, value in fields.items()}
@@ -340,10 +340,19 @@ def _table_of_lists(name: str, value: Any, *, exact: bool, error: type[CMPGError
     return table
 
 
-def _checked_ending(path: Path) -> str:
+def checked_ending(path: Path, endings: Sequence[str] = ENDINGS) -> str:
+    """Return the ending of a file, or raise with those that it may have.
+
+    Examples
+    --------
+    >>> checked_ending(Path("table.PDF"), (".csv", ".tex", ".md"))
+    Traceback (most recent call last):
+    cmpg.errors.FileError: table.PDF: its ending is '.PDF'; .csv, .tex or .md is required.
+    """
     ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise FileError(f"{path}: its ending is {ending!r}; {' or '.join(ENDINGS)} is required.")
+    if ending not in endings:
+        required = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
+        raise FileError(f"{path}: its ending is {path.suffix!r}; {required} is required.")
     return ending
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cmpg.errors import CMPGError, FileError
-from cmpg.files.containers import check_new_file, write_atomically
+from cmpg.errors import CMPGError
+from cmpg.files.containers import check_new_file, checked_ending, write_atomically
 from cmpg.report.viewer import View
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def animate(view: View, path: Path, *, milliseconds: int = 350) -> int:
     FileError
         There is a file already, or its name is not that of a GIF.
     """
-    if path.suffix.lower() != ".gif":
-        raise FileError(f"{path}: its ending is {path.suffix!r}; .gif is required.")
+    checked_ending(path, (".gif",))
     check_new_file(path)
     first, *rest = frames(view)
     made = io.BytesIO()

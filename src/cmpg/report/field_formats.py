@@ -18,7 +18,8 @@ from typing import Any
 from cmpg.equilibrium.result import Result
 from cmpg.errors import UnsupportedError
 from cmpg.files.run_folder import game_of
-from cmpg.report.tables import Row, rows_of
+from cmpg.report.formats import Row
+from cmpg.report.tables import rows_of
 
 
 def _profiles(result: Result) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from html import escape
@@ -281,35 +279,6 @@ def _record(together: SideBySide, judged: JudgedPolicy) -> dict[str, Any]:
 
 def _or_none(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
-
-
-def table_csv(table: Table) -> str:
-    """Return a table as CSV, numbers with all of their digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    for row in table.rows:
-        writer.writerow([cell if isinstance(cell, str) else repr(cell.value) for cell in row])
-    return text.getvalue()
-
-
-def table_latex(table: Table) -> str:
-    """Return a table as a LaTeX tabular, for a paper; its first column is at the left, the others at the right."""
-    lines = [r"\begin{tabular}{l" + "r" * (len(table.columns) - 1) + "}", r"\hline"]
-    rows = [table.columns, *([cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows)]
-    for number, row in enumerate(rows):
-        lines.append(" & ".join(_latex(cell) for cell in row) + r" \\")
-        if number == 0:
-            lines.append(r"\hline")
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
-
-
-LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "…": r"\dots{}"}
-LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
-
-
-def _latex(cell: str) -> str:
-    return "".join(LATEX.get(character, character) for character in plain(cell))
 
 
 PAGE = """<!doctype html>

@@ -19,6 +19,7 @@ from cmpg.games.game import Game
 from cmpg.report.certificates import agents_table, certificate_tables
 from cmpg.report.charts import Chart, ChartGroup, bar_chart
 from cmpg.report.display import quality_line
+from cmpg.report.formats import Row
 from cmpg.report.page import write_context_page
 from cmpg.report.wording import Headline, priced_constraints
 from cmpg.simulation.episodes import simulate
@@ -29,8 +30,6 @@ MAX_PAGE_ROWS = 400
 
 SIMULATED = 20_000
 """Episodes that a page plays, if they are quick."""
-
-Row = dict[str, Any]
 
 
 def recommendation_summary(found: Recommendation, *gaps: OptimalityGap) -> Summary:

@@ -1,6 +1,6 @@
 """Who does what, with which outcome, under which loads: tables of a run that leave the library, and for a terminal.
 
-Rows are mappings from the heads of columns to values, which `write_rows` writes as CSV, JSON or Parquet. Words and
+Rows are mappings from the heads of columns to values, which `formats.py` writes. Words and
 units come from the game's legend (`games/names.py`); where it has none, agents, states and actions have their names or
 numbers. What is less likely than `FLOOR` is left out.
 
@@ -10,27 +10,22 @@ likeliest one, and repeated moves are counted; small joint games are tables.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray
-from cmpg.cells import cell
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.model import CMDP
 from cmpg.equilibrium.result import Result
 from cmpg.errors import CMPGError, UnsupportedError
-from cmpg.files.containers import check_new_file, write_atomically
 from cmpg.files.run_folder import game_of
 from cmpg.games.game import Game, Information, Position, SharedResources
 from cmpg.games.names import RoadMap
+from cmpg.report.formats import Row, frame
 from cmpg.scenarios.traffic_assignment import Demand, Roads, assign, optimal_tolls, relative_gap
 from cmpg.sizes import require_rules
 from cmpg.summaries import MAX_ROWS, Cell, Number, Summary, Table, counted, fixed, shown_of, significant
@@ -43,7 +38,6 @@ if TYPE_CHECKING:
 FLOOR = 1e-9
 BARS = "·▁▂▃▄▅▆▇█"
 SEEN = 0.005  # what is less likely is not shown
-Row = dict[str, Any]
 
 
 def rows_of(result: Result, what: str) -> list[Row]:
@@ -62,15 +56,7 @@ def rows_of(result: Result, what: str) -> list[Row]:
 
 def frame_of(result: Result, what: str) -> pandas.DataFrame:
     """Return one table of a result as a pandas DataFrame."""
-    return _pandas().DataFrame(rows_of(result, what))
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise CMPGError("pandas is not installed. Install it with: pip install 'cmpg[frames]'") from None
-    return pandas
+    return frame(rows_of(result, what))
 
 
 def _at(result: Result) -> tuple[Game, Position]:
@@ -469,79 +455,6 @@ TABLES: dict[str, Callable[[Result], Iterator[Row]]] = {
     "trace": _trace,
 }
 """Every table by its name."""
-
-FORMATS = ("csv", "json", "latex", "markdown", "parquet")
-
-
-def rows_text(rows: Sequence[Row], form: str) -> str:
-    """Return rows as CSV, as a JSON list with one object a line, as a LaTeX table (booktabs), or as Markdown.
-
-    Examples
-    --------
-    >>> print(rows_text([{"car": "A", "energy (kWh)": 6.6}], "csv"), end="")
-    car,energy (kWh)
-    A,6.6
-    """
-    rows = [{name: _neat(value) for name, value in row.items()} for row in rows]
-    if form == "json":
-        return "[" + ",\n ".join(json.dumps(row, allow_nan=False, ensure_ascii=False) for row in rows) + "]\n"
-    if form in ("latex", "markdown"):
-        return _laid_out(rows, form)
-    text = io.StringIO()
-    writer, names = csv.writer(text, lineterminator="\n"), list(rows[0]) if rows else []
-    writer.writerow(map(cell, names))
-    writer.writerows([cell(row.get(name, "")) for name in names] for row in rows)
-    return text.getvalue()
-
-
-ESCAPES = {
-    "latex": {**{mark: f"\\{mark}" for mark in "&%$#_{}"}, "\\": "\\textbackslash{}", "~": "\\textasciitilde{}",
-              "^": "\\textasciicircum{}", "→": "$\\to$", "–": "--"},
-    "markdown": {"|": "\\|", "\n": " "},
-}  # fmt: skip
-"""What must not stand in a cell as it is."""
-
-
-def _laid_out(rows: Sequence[Row], form: str) -> str:
-    """Return a table for a paper or a page; numbers have six digits, and stand to the right."""
-    names = list(rows[0]) if rows else []
-    escape = str.maketrans(ESCAPES[form])
-    right = [all(isinstance(row.get(name), (int, float)) or row.get(name) is None for row in rows) for name in names]
-    heads = [name.translate(escape) for name in names]
-    body = [[_short(row.get(name)).translate(escape) for name in names] for row in rows]
-    if form == "markdown":
-        rule = ["---:" if number else "---" for number in right]
-        return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, rule, *body))
-    lines = [" & ".join(cells) + r" \\" for cells in body]
-    columns = "".join("r" if number else "l" for number in right)
-    head = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]
-    return "\n".join([*head, *lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def _short(value: Any) -> str:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _neat(value: Any) -> Any:
-    """Return a float to twelve digits, in which sums of rounded numbers are those that people expect."""
-    return float(f"{value:.12g}") if isinstance(value, float) else value
-
-
-def write_rows(rows: Sequence[Row], path: Path, form: str) -> None:
-    """Write rows to a new file."""
-    check_new_file(path)
-    if form == "parquet":
-        frame = _pandas().DataFrame(list(rows))
-        write_atomically(path, lambda stream: _to_parquet(frame, stream))
-    else:
-        write_atomically(path, lambda stream: stream.write(rows_text(rows, form).encode()))
-
-
-def _to_parquet(frame: pandas.DataFrame, stream: Any) -> None:
-    try:
-        stream.write(frame.to_parquet(index=False))
-    except ImportError:
-        raise CMPGError("parquet needs pyarrow. Install it with: pip install 'cmpg[frames]'") from None
 
 
 def decisions_summary(
