@@ -343,4 +343,4 @@ def test_the_command_judges_files_side_by_side(exported, tmp_path):
     assert "one of ours, independent, selfish, planner is required" in err
     code, _, err = ran("judge", tmp_path / "game.json", path, "--out", tmp_path / "table.doc")
     assert code == 2
-    assert ".csv, .tex, .html, .md" in err
+    assert ".csv, .tex, .html or .md is required" in err

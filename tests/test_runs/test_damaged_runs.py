@@ -49,7 +49,7 @@ def test_a_damaged_record_is_named_by_its_line_when_a_run_is_resumed(fields, com
 def test_records_that_are_no_text_or_not_whole_are_not_resumed(folder):
     path = folder / "seeds.jsonl"
     path.write_text('{"seed": 0}\n')
-    with pytest.raises(FileError, match="line 1: has no 'status'; it is not the record of a learning run"):
+    with pytest.raises(FileError, match="line 1: the field 'status' is missing; the file is not whole"):
         resumed(folder)
     path.write_bytes(b"\xff\n")
     with pytest.raises(FileError, match="is not a text file"):

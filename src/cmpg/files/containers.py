@@ -181,7 +181,7 @@ def write_fields(path: str | Path, fields: Mapping[str, Any]) -> None:
     """Write a dict of numbers, strings and arrays as `.json` or `.npz`; a Fraction in a `.json` becomes "p/q"."""
     target = as_path(path)
     if checked_ending(target) == ".json":
-        write_text(target, json_text(plain(dict(fields))))
+        write_text(target, json_text(plain_fields(fields)))
         return
     arrays = {name: _storable(name, value) for name, value in fields.items()}
     write_atomically(target, lambda stream: _write_npz(stream, arrays))
@@ -490,10 +490,15 @@ def fits_in_text(number: Fraction) -> bool:
     return max(number.numerator.bit_length(), number.denominator.bit_length()) <= MAX_BITS
 
 
-def plain(value: Any) -> Any:
+def plain_fields(record: Mapping[str, Any]) -> Fields:
     """Return a record in what JSON knows: arrays as lists, "p/q" for a Fraction, null for what is not finite."""
+    return {str(name): plain(value) for name, value in record.items()}
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a record in what JSON knows."""
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return plain_fields(value)
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     if isinstance(value, (np.ndarray, np.generic)):

@@ -16,7 +16,7 @@ import numpy as np
 
 import cmpg
 from cmpg.arrays import FloatArray
-from cmpg.errors import FileError, PolicyError
+from cmpg.errors import PolicyError
 from cmpg.files.containers import (
     as_path,
     json_text,
@@ -27,6 +27,7 @@ from cmpg.files.containers import (
     write_fields,
     write_text,
 )
+from cmpg.files.fields import reading, refuse_strange_fields
 from cmpg.files.games import save_game
 from cmpg.files.policies import compact_fields, compact_tables
 from cmpg.games.crowd.policy import CrowdPolicy
@@ -71,20 +72,15 @@ def load_crowd_policy(path: str | Path) -> tuple[CrowdPolicy, FloatArray | None]
     cmpg.errors.FileError: nowhere.npz: there is no such file. Check the name and the folder.
     """
     fields = read_fields(path, kind=KIND)
-    for name in ("kind", "number", "num_actions"):
-        if name not in fields:
-            raise FileError(f"{path}: has no field {name!r}; a policy of a crowd has kind, number, num_actions, …")
-    tables, known = compact_tables(path, fields, False)
-    strange = set(fields) - known - {"format", "version", "kind", "number", "multipliers"}
-    if strange:
-        raise FileError(
-            f"{path}: unknown field {sorted(strange)[0]!r}; a policy of a crowd has kind, number and tables."
-        )
-    groups = [number_table(f"{path}: {name}", fields[name], error=PolicyError) for name in ("kind", "number")]
-    prices = fields.get("multipliers")
-    if prices is not None:
-        prices = number_table(f"{path}: multipliers", prices, error=PolicyError)
-    return CrowdPolicy(groups[0], groups[1], JointPolicy(tuple(tables))), prices
+    with reading(path):
+        tables, known = compact_tables(fields, False)
+        known |= {"format", "version", "kind", "number", "multipliers"}
+        refuse_strange_fields(fields, known, form="a policy of a crowd")
+        kind, number = (number_table(name, fields[name], error=PolicyError) for name in ("kind", "number"))
+        prices = fields.get("multipliers")
+        if prices is not None:
+            prices = number_table("multipliers", prices, error=PolicyError)
+    return CrowdPolicy(kind, number, JointPolicy(tuple(tables))), prices
 
 
 def crowd_certificate_record(certificate: CrowdCertificate) -> dict[str, Any]:

@@ -11,34 +11,32 @@ certificate is computed again, and a folder that contradicts it is refused.
 
 from __future__ import annotations
 
-import platform
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cmpg import __version__
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.certificate import certify
 from cmpg.equilibrium.recommendations.recommend import Recommendation, judged_status
 from cmpg.equilibrium.result import Status
-from cmpg.errors import CMPGError, FileError, PolicyError
+from cmpg.errors import FileError, PolicyError
 from cmpg.files.containers import (
     Fields,
     as_path,
     json_text,
     new_folder,
     number_table,
-    plain,
+    plain_fields,
     read_fields,
     read_numbers,
     write_fields,
     write_text,
 )
-from cmpg.files.fields import choice, real_number, text_of
+from cmpg.files.fields import choice, reading, real_number, text_of
 from cmpg.files.games import save_game
 from cmpg.files.policies import plain_multipliers, read_multipliers
-from cmpg.files.records import certificate_record, compare_certificate, names_record
+from cmpg.files.records import certificate_record, compare_certificate, names_record, versions
 from cmpg.files.run_folder import read_game
 from cmpg.games.devices import Concept, CorrelatedPolicy, Device, Rota
 from cmpg.games.rationals import is_exact
@@ -76,23 +74,19 @@ def load_device(path: str | Path, *, exact: bool = False) -> tuple[Device, Float
     ([[[0.5, 0.5]]], 'correlated')
     """
     fields, exact = read_numbers(path, kind=KIND, exact=exact)
-    try:
+    with reading(path, "Solve again."):
         concept = choice("concept", str(fields["concept"]).upper(), Concept)
-        multipliers = read_multipliers(f"{path}: multipliers", fields["multipliers"], exact=exact)
+        multipliers = read_multipliers("multipliers", fields["multipliers"], exact=exact)
         if concept is Concept.ROTA:
-            return _rota(path, fields, exact=exact), multipliers, concept
+            return _rota(fields, exact=exact), multipliers, concept
         table = number_table("table", fields["table"], exact=exact, error=PolicyError)
         return CorrelatedPolicy(table), multipliers, concept
-    except KeyError as missing:
-        raise FileError(f"{path}: the field {missing} is missing; the file is not whole.") from None
-    except PolicyError as problem:
-        raise FileError(f"{path}: {problem}") from None
 
 
-def _rota(path: str | Path, fields: Fields, *, exact: bool) -> Rota:
+def _rota(fields: Fields, *, exact: bool) -> Rota:
     weights = number_table("weights", fields["weights"], exact=exact, error=PolicyError)
     if weights.ndim != 1:
-        raise FileError(f"{path}: weights has shape {list(weights.shape)}; one number for each mode is required.")
+        raise FileError(f"weights has shape {list(weights.shape)}; one number for each mode is required.")
     modes = []
     for m in range(len(weights)):
         agents = sum(name.startswith(f"mode_{m}_agent_") for name in fields)
@@ -138,9 +132,9 @@ def recommendation_record(found: Recommendation) -> Fields:
         "multipliers": plain_multipliers(found.multipliers),
         "weights": found.device.weights if isinstance(found.device, Rota) else None,
         "nash_values": None if found.nash is None else found.nash.values,
-        "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        "versions": versions(),
     }
-    return {name: plain(value) for name, value in record.items()}
+    return plain_fields(record)
 
 
 def is_recommendation(folder: str | Path) -> bool:
@@ -162,7 +156,7 @@ def load_recommendation(folder: str | Path) -> Recommendation:
     source = as_path(folder)
     record = read_fields(source / RECORD, kind="cmpg-recommendation")
     game = read_game(source)
-    try:
+    with reading(source / RECORD, "Solve again."):
         status, epsilon = choice("status", record["status"], Status), real_number("epsilon", record["epsilon"], least=0)
         concept, found_by = choice("concept", str(record["concept"]).upper(), Concept), text_of(record["found_by"])
         exact = is_exact(game)
@@ -175,13 +169,7 @@ def load_recommendation(folder: str | Path) -> Recommendation:
         if claimed is not concept:
             raise FileError(f"{path}: its concept is {claimed.word}, and that of {RECORD} is {concept.word}.")
         judged = certify(game, device, multipliers, concept=concept, exact=exact)
-        compare_certificate(
-            source / "certificate.json", read_fields(source / "certificate.json", kind="cmpg-certificate"), judged
-        )
-    except KeyError as missing:
-        raise FileError(f"{source}: the field {missing} is missing; the folder is not whole.") from None
-    except CMPGError as problem:
-        raise FileError(str(problem) if str(source) in str(problem) else f"{source}: {problem}") from None
+        compare_certificate(source / "certificate.json", judged)
     proved, message = judged_status(judged, epsilon)
     if status is Status.CERTIFIED and proved is not Status.CERTIFIED:
         raise FileError(f"{source}: {RECORD} says CERTIFIED, which its device does not prove. Solve again.")

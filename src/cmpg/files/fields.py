@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmpg.arrays import FloatArray, IntArray, check_shape
-from cmpg.errors import FileError, GameError
+from cmpg.errors import CMPGError, FileError, GameError
 from cmpg.files.containers import Fields, number_table
 
 Option = TypeVar("Option", bound=Enum)
@@ -25,6 +27,32 @@ MAX_TEXT = 200
 
 LARGEST = 2**53
 """Whole numbers beyond this are no longer distinguishable as floats, and count nothing that could be stored."""
+
+
+@contextmanager
+def reading(path: str | Path, advice: str = "") -> Iterator[None]:
+    """Let whatever is wrong with the fields of a file be a FileError that begins with the file, and ends with advice.
+
+    Examples
+    --------
+    >>> with reading("run/result.json", "Solve again."):
+    ...     {}["status"]
+    Traceback (most recent call last):
+    cmpg.errors.FileError: run/result.json: the field 'status' is missing; the file is not whole. Solve again.
+    """
+    try:
+        yield
+    except KeyError as missing:
+        problem = f"the field {missing} is missing; the file is not whole."
+    except (TypeError, ValueError, OverflowError) as wrong:
+        problem = f"a field is not what it should be ({wrong})."
+    except CMPGError as known:
+        problem, folder = str(known), Path(path).parent
+        if problem.startswith((f"{path}", f"{folder}/", f"{folder}: ")):  # it says already which file is to blame
+            raise FileError(problem) from None
+    else:
+        return
+    raise FileError(f"{path}: {problem} {advice}".rstrip())
 
 
 def refuse_strange_fields(fields: Fields, known: Iterable[str], *, form: str) -> None:
@@ -87,16 +115,19 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) and len(value) <= MAX_TEXT else reprlib.repr(value)
 
 
-def whole_numbers(name: str, value: Any) -> IntArray:
-    """Return a field as a list of ints: [m], or raise."""
-    table = number_table(name, value)
-    if table.ndim != 1:
-        raise GameError(f"{name} has shape {list(table.shape)}; a plain list of whole numbers is required.")
-    wrong = (table != np.floor(table)) | (np.abs(table) > LARGEST)
+def whole_numbers(name: str, value: Any, *, axes: int = 1, least: int = -LARGEST, most: int = LARGEST) -> IntArray:
+    """Return a field as a table of ints with this many axes, or raise."""
+    table = value if isinstance(value, np.ndarray) and value.dtype.kind in "iu" else number_table(name, value)
+    if table.ndim != axes:
+        what = "a plain list" if axes == 1 else f"a table with {axes} axes"
+        raise GameError(f"{name} has shape {list(table.shape)}; {what} of whole numbers is required.")
+    wrong = (table != np.floor(table)) | (table < least) | (table > most)
     if wrong.any():
-        index = int(np.argmax(wrong))
-        raise GameError(f"{name}[{index}] is {table[index]:g}; a whole number is required.")
-    return table.astype(np.int64)
+        index = np.unravel_index(int(np.argmax(wrong)), table.shape)
+        span = "" if most == LARGEST else f" from {least} to {most}"
+        where = ", ".join(map(str, index))
+        raise GameError(f"{name}[{where}] is {table[index]:g}; a whole number{span} is required.")
+    return np.asarray(table, dtype=np.int64)
 
 
 def length_of_time(fields: Fields, *, exact: bool) -> dict[str, Any]:

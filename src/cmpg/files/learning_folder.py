@@ -27,11 +27,11 @@ from cmpg.files.containers import (
     Fields,
     check_regular,
     parse_json,
-    plain,
+    plain_fields,
     read_fields,
     write_text,
 )
-from cmpg.files.fields import choice, flag, mapping, names_of, number_list, real_number, text_of, whole_number
+from cmpg.files.fields import choice, flag, mapping, names_of, number_list, reading, real_number, text_of, whole_number
 from cmpg.files.games import load_game, save_game
 from cmpg.files.long_runs import REQUEST, check_request, write_request
 from cmpg.files.policies import load_policy
@@ -102,7 +102,7 @@ def _records(folder: Path) -> list[tuple[str, Fields]]:
 
 def _whole_record(record: Fields, game: Game | None, where: str) -> Fields:
     """Return a record with its numbers read, as `trial_record` wrote them; raise unless all of it is there."""
-    try:
+    with reading(where, "Remove that line, and the seed is learned again."):
         read: Fields = {"status": choice("status", record["status"], Status).name}
         read |= {"certified": flag("certified", record["certified"]), "void": list(names_of("void", record["void"]))}
         for name in ("seed", "moves", "iterations", "executed_policies"):
@@ -112,11 +112,7 @@ def _whole_record(record: Fields, game: Game | None, where: str) -> Fields:
         read["samples"] = {name: whole_number(name, n, least=0) for name, n in mapping("samples", record["samples"])}
         read["curve"] = _points(record["curve"])
         read |= {} if game is None else _truth(record, len(game.thresholds))
-    except KeyError as missing:
-        raise FileError(f"{where}: has no {missing}; it is not the record of a learning run.") from None
-    except CMPGError as problem:
-        raise FileError(f"{where}: {problem} Remove that line, and the seed is learned again.") from None
-    return record | read
+        return record | read
 
 
 def _truth(record: Fields, num_constraints: int) -> Fields:
@@ -163,7 +159,7 @@ def trial_record(each: Trial) -> Fields:
         "curve": [[at.samples, at.gap if np.isfinite(at.gap) else None, int(at.feasible)] for at in each.curve],
         "seconds": each.seconds,
     }
-    return {name: plain(value) for name, value in record.items()}
+    return plain_fields(record)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,27 +224,20 @@ def load_learning_run(folder: Path) -> LearnedRun:
     return LearnedRun(folder, game, seeds, torn, _name(folder))
 
 
-def _read_seed(folder: Path, game: Game, record: Fields, where: str) -> LearnedSeed:
-    try:
-        seed = whole_number("seed", record["seed"], least=0)
+def _read_seed(folder: Path, game: Game, line: Fields, where: str) -> LearnedSeed:
+    record = _whole_record(line, game, where)
+    rows = [(at, np.nan if gap is None else gap) for at, gap, _ in record["curve"]]
+    copied = ("seed", "epsilon", "delta", "samples", "executed_policies", "unsafe_policies")
+    with reading(where, "Learn again."):
         found = LearnedSeed(
-            seed=seed,
-            status=choice("status", record["status"], Status),
-            claimed=flag("certified", record["certified"]),
-            epsilon=real_number("epsilon", record["epsilon"], least=0.0),
-            delta=real_number("delta", record["delta"], least=0.0),
-            samples={name: whole_number(name, count, least=0) for name, count in mapping("samples", record["samples"])},
-            executed_policies=whole_number("executed_policies", record.get("executed_policies", 0), least=0),
-            unsafe_policies=whole_number("unsafe_policies", record.get("unsafe_policies", 0), least=0),
-            settings={name: text_of(value) for name, value in mapping("settings", record.get("settings", {}))},
-            certificate=_judge(folder / f"policy_{seed}.npz", game),
-            curve=_curve(record.get("curve", [])),
+            **{name: record[name] for name in copied},
+            status=Status[record["status"]],
+            claimed=record["certified"],
+            settings={name: text_of(value) for name, value in mapping("settings", record["settings"])},
+            certificate=_judge(folder / f"policy_{record['seed']}.npz", game),
+            curve=np.array(rows, dtype=np.float64).reshape(-1, 2),
         )
-        _compare(found, record, where)
-    except KeyError as missing:
-        raise FileError(f"{where}: has no {missing}; it is not the record of a learning run.") from None
-    except CMPGError as problem:
-        raise FileError(str(problem) if str(folder) in str(problem) else f"{where}: {problem}") from None
+    _compare(found, record, where)
     return found
 
 
@@ -275,12 +264,6 @@ def _points(curve: Any) -> list[list[Any]]:
     ]
 
 
-def _curve(curve: Any) -> FloatArray:
-    """Return how far the bounds were apart after how many samples: [points, 2]."""
-    rows = [(at, np.nan if gap is None else gap) for at, gap, _ in _points(curve)]
-    return np.array(rows, dtype=np.float64).reshape(-1, 2)
-
-
 def _judge(path: Path, game: Game) -> Certificate:
     policy, multipliers = load_policy(path)
     try:
@@ -291,12 +274,10 @@ def _judge(path: Path, game: Game) -> Certificate:
 
 def _compare(found: LearnedSeed, record: Fields, where: str) -> None:
     """Raise unless the record says of the policy what the computation just said."""
-    judged = found.certificate
-    said = number_list("true_costs", record["true_costs"], length=len(judged.costs))
+    judged, gap = found.certificate, np.inf if record["true_gap"] is None else record["true_gap"]
+    said = np.array(record["true_costs"], dtype=np.float64)
     same = bool((np.abs(said - judged.costs) <= AGREEMENT * np.maximum(np.abs(judged.costs), 1.0)).all())
-    gap = real_number("true_gap", record["true_gap"])
-    same &= abs(gap - judged.epsilon) <= AGREEMENT * max(judged.epsilon, 1.0) + 4 * float(judged.rounding.max())
-    same &= flag("feasible", record["feasible"]) == judged.feasible
-    same &= flag("right", record["right"]) == found.right
-    if not same:
+    allowed = AGREEMENT * max(judged.epsilon, 1.0) + 4 * float(judged.rounding.max())
+    same &= gap == judged.epsilon or abs(gap - judged.epsilon) <= allowed
+    if not same or (record["feasible"], record["right"]) != (judged.feasible, found.right):
         raise FileError(f"{where}: is not what policy_{found.seed}.npz is worth in game.npz. Learn again.")

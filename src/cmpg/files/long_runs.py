@@ -25,7 +25,7 @@ from cmpg.files.containers import (
     Fields,
     check_out_folder,
     json_text,
-    plain,
+    plain_fields,
     read_fields,
     unwritable,
     write_text,
@@ -176,8 +176,7 @@ def _brief(value: Any) -> str:
 
 
 def _whole(request: Mapping[str, Any]) -> Fields:
-    kind = {"format": "cmpg-request", "version": 1, "cmpg": __version__}
-    return {name: plain(value) for name, value in {**kind, **request}.items()}
+    return plain_fields({"format": "cmpg-request", "version": 1, "cmpg": __version__, **request})
 
 
 def game_digest(game: Game) -> str:

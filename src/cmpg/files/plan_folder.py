@@ -17,9 +17,9 @@ import numpy as np
 
 from cmpg.arrays import FloatArray, frozen
 from cmpg.equilibrium.result import Result
-from cmpg.errors import CMPGError, FileError
-from cmpg.files.containers import Fields, json_text, read_fields
-from cmpg.files.fields import number_list, text_of, whole_number
+from cmpg.errors import FileError
+from cmpg.files.containers import Fields, json_text, plain_fields, read_fields
+from cmpg.files.fields import number_list, reading, text_of, whole_number
 from cmpg.files.run_folder import FinishedRun, load_run, save_run
 from cmpg.operation.plans import AgentChange, DayBudget, Replan
 from cmpg.scenarios import Origin
@@ -31,18 +31,20 @@ NAME = "operation.json"
 def save_plan(folder: str | Path, plan: Replan, *, before: FinishedRun) -> Fields:
     """Write a run folder about the rest of the day, new or empty; `before` is the run that the plan was made from."""
     budget = plan.budget
-    record = {
-        "format": "cmpg-operation",
-        "version": 1,
-        "at": plan.at,
-        "covers": plan.covers,
-        "thresholds": budget.thresholds.tolist(),
-        "spent": None if np.isnan(budget.spent).any() else budget.spent.tolist(),
-        "promised": budget.promised.tolist(),
-        "reserve": budget.reserve.tolist(),
-        "tolerance": budget.tolerance.tolist(),
-        "changes": [[each.agent, _or_none(each.before), _or_none(each.after)] for each in plan.changes],
-    }
+    record = plain_fields(
+        {
+            "format": "cmpg-operation",
+            "version": 1,
+            "at": plan.at,
+            "covers": plan.covers,
+            "thresholds": budget.thresholds,
+            "spent": None if np.isnan(budget.spent).any() else budget.spent,
+            "promised": budget.promised,
+            "reserve": budget.reserve,
+            "tolerance": budget.tolerance,
+            "changes": [[each.agent, each.before, each.after] for each in plan.changes],
+        }
+    )
     assert plan.result.game is not None
     steps = plan.at - begin_of(before)
     same = plan.result.game.names.agents == before.game.names.agents
@@ -73,12 +75,8 @@ def plan_of(run: FinishedRun) -> Replan | None:
     if path is None or not path.exists():
         return None
     fields = read_fields(path, kind="cmpg-operation")
-    try:
+    with reading(path, "Plan again."):
         return _plan(fields, run.result)
-    except KeyError as missing:
-        raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Plan again.") from None
-    except (CMPGError, TypeError, ValueError) as problem:
-        raise FileError(f"{path}: {problem}") from None
 
 
 def begin_of(run: FinishedRun) -> int:
@@ -109,10 +107,6 @@ def _plan(fields: Fields, result: Result) -> Replan:
     )
     changes = tuple(AgentChange(text_of(name), _or_nan(had), _or_nan(has)) for name, had, has in fields["changes"])
     return Replan(result, whole_number("at", fields["at"], least=0), budget, changes, ())
-
-
-def _or_none(number: float) -> float | None:
-    return None if math.isnan(number) else number
 
 
 def _or_nan(value: Any) -> float:

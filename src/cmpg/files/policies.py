@@ -22,6 +22,7 @@ import numpy as np
 from cmpg.arrays import FloatArray, IntArray, check_shape, distributions, frozen
 from cmpg.errors import CMPGError, FileError, PolicyError
 from cmpg.files.containers import as_path, number_table, read_numbers, write_fields
+from cmpg.files.fields import reading, refuse_strange_fields, whole_numbers
 from cmpg.policy import CompactTable, JointPolicy, Stored, are_certain, joined_table, policy_table, split_table
 from cmpg.sizes import bytes_text, memory_left
 
@@ -145,82 +146,63 @@ def load_policy(path: str | Path, *, exact: bool = False) -> tuple[JointPolicy, 
     (array([[[0.5, 0.5]]]), array([[1.5]]))
     """
     fields, exact = read_numbers(path, kind="cmpg-policy", exact=exact)
-    tables, known = (_tables if fields["version"] == 1 else compact_tables)(path, fields, exact)
-    strange = ", ".join(repr(name) for name in sorted(set(fields) - known - {"format", "version", "multipliers"})[:5])
-    if strange:
-        wanted = "agent_0, agent_1, …" if fields["version"] == 1 else "num_actions, agent_0_actions, …"
-        raise FileError(f"{path}: unknown field {strange}; a policy file has {wanted} and perhaps multipliers.")
-    prices = fields.get("multipliers")
-    if prices is not None:
-        prices = read_multipliers(f"{path}: multipliers", prices, exact=exact)
+    first = fields["version"] == 1
+    with reading(path):
+        tables, known = (_tables if first else compact_tables)(fields, exact)
+        prices = fields.get("multipliers")
+        if prices is not None:
+            prices = read_multipliers("multipliers", prices, exact=exact)
+        named = "agent_0, agent_1, …" if first else "num_actions, agent_0_actions, …"
+        known |= {"format", "version", "multipliers"}
+        refuse_strange_fields(fields, known, form=f"a policy file with {named}")
     return JointPolicy(tuple(tables)), prices
 
 
-def _tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
+def _tables(fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
     """Read version 1, and say which fields it has."""
     tables: list[Stored] = []
-    while (name := f"agent_{len(tables)}") in fields:
-        table = number_table(f"{path}: {name}", fields[name], exact=exact, error=PolicyError)
-        tables.append(policy_table(f"{path}: {name}", table))
-    if not tables:
-        raise FileError(f"{path}: there is no 'agent_0'; a policy file has agent_0, agent_1, …")
+    while not tables or f"agent_{len(tables)}" in fields:
+        name = f"agent_{len(tables)}"
+        tables.append(policy_table(name, number_table(name, fields[name], exact=exact, error=PolicyError)))
     return tables, {f"agent_{i}" for i in range(len(tables))}
 
 
-def compact_tables(path: str | Path, fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
+def compact_tables(fields: Mapping[str, Any], exact: bool) -> tuple[list[Stored], set[str]]:
     """Read version 2, and say which fields it has."""
-    counts = _whole_numbers(path, fields, "num_actions", axes=1, most=MAX_ACTIONS)
-    if not counts.size or counts.min() < 1:
-        raise FileError(f"{path}: num_actions must be at least 1 for each agent, and there must be one.")
+    counts = whole_numbers("num_actions", fields["num_actions"], least=1, most=MAX_ACTIONS)
+    if not counts.size:
+        raise FileError("num_actions is empty; there must be an agent.")
     tables: list[Stored] = []
     known, left = {"num_actions"}, memory_left()
     for i, count in enumerate(counts.tolist()):
         names = [f"agent_{i}_{part}" for part in ("actions", "mixed", "rows")]
-        actions = _whole_numbers(path, fields, names[0], axes=2, most=count - 1)
+        actions = whole_numbers(names[0], fields[names[0]], axes=2, least=0, most=count - 1)
         if 0 in actions.shape:
-            raise FileError(
-                f"{path}: {names[0]} has shape {list(actions.shape)}; [H, S] with no empty axis is required."
-            )
+            raise FileError(f"{names[0]} has shape {list(actions.shape)}; [H, S] with no empty axis is required.")
         if (100 if exact else 8) * actions.size * count > left:
             size = f"{bytes_text(8 * actions.size * count)}, and {bytes_text(left)} may be used"
-            raise FileError(f"{path}: the table of agent {i} would take {size}. Read it where there is more memory.")
+            raise FileError(f"the table of agent {i} would take {size}. Read it where there is more memory.")
         known |= {names[0]}
         mixed, rows = np.zeros(0, dtype=np.int64), np.zeros((0, count), dtype=object if exact else np.float64)
         if names[1] in fields or names[2] in fields:
             known |= set(names)
-            mixed, rows = _mixed_rows(path, fields, names, actions.shape, count, exact)
+            mixed, rows = _mixed_rows(fields, names, actions.shape, count, exact)
         tables.append(joined_table(actions, mixed, rows))
     return tables, known
 
 
 def _mixed_rows(
-    path: str | Path, fields: Mapping[str, Any], names: list[str], shape: tuple[int, ...], count: int, exact: bool
+    fields: Mapping[str, Any], names: list[str], shape: tuple[int, ...], count: int, exact: bool
 ) -> tuple[IntArray, FloatArray]:
     """Return which rows h·S + s of a table mix, and their probabilities [m, A]."""
-    cells = _whole_numbers(path, fields, names[1], axes=2, most=max(shape) - 1)
-    check_shape(f"{path}: {names[1]}", cells.shape, (len(cells), 2), error=FileError)
+    cells = whole_numbers(names[1], fields[names[1]], axes=2, least=0)
+    check_shape(names[1], cells.shape, (len(cells), 2), error=FileError)
     mixed = cells[:, 0] * shape[1] + cells[:, 1]
     if (cells >= shape).any() or (np.diff(mixed) <= 0).any():
         raise FileError(
-            f"{path}: {names[1]} must name steps below {shape[0]} and states below {shape[1]}, each row once and in "
-            "ascending order."
+            f"{names[1]} must name steps below {shape[0]} and states below {shape[1]}, each row once and in ascending "
+            "order."
         )
-    if names[2] not in fields:
-        raise FileError(f"{path}: has no field {names[2]!r}, the probabilities of the rows that mix.")
-    rows = number_table(f"{path}: {names[2]}", fields[names[2]], exact=exact, error=FileError)
-    check_shape(f"{path}: {names[2]}", rows.shape, (len(mixed), count), error=FileError)
-    return mixed, distributions(f"{path}: {names[2]}", rows, ("row",), error=FileError)
-
-
-def _whole_numbers(path: str | Path, fields: Mapping[str, Any], name: str, *, axes: int, most: int) -> IntArray:
-    """Return a field of whole numbers from 0 to `most`, with this many axes."""
-    if name not in fields:
-        raise FileError(f"{path}: has no field {name!r}; version 2 of a policy file needs it.")
-    value = fields[name]
-    if not (isinstance(value, np.ndarray) and value.dtype.kind in "iu"):
-        value = number_table(f"{path}: {name}", value, error=FileError)
-    if value.ndim != axes:
-        raise FileError(f"{path}: {name} has {value.ndim} axes; {axes} are required.")
-    if value.size and not (value.min() >= 0 and value.max() <= most and (value == np.floor(value)).all()):
-        raise FileError(f"{path}: {name} must have whole numbers from 0 to {most}.")
-    return np.asarray(value, dtype=np.int64)
+    rows = number_table(names[2], fields[names[2]], exact=exact, error=FileError)
+    check_shape(names[2], rows.shape, (len(mixed), count), error=FileError)
+    return mixed, distributions(names[2], rows, ("row",), error=FileError)

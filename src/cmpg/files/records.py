@@ -22,8 +22,16 @@ from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.infeasibility import InfeasibilityProof, prove_infeasible
 from cmpg.equilibrium.result import Attempt, Result, Status, Step
 from cmpg.errors import FileError
-from cmpg.files.containers import AGREEMENT, Fields, check_regular, fits_in_text, number_table, plain
-from cmpg.files.fields import choice, mapping, number_list, real_number, text_of, whole_number
+from cmpg.files.containers import (
+    AGREEMENT,
+    Fields,
+    check_regular,
+    fits_in_text,
+    number_table,
+    plain_fields,
+    read_fields,
+)
+from cmpg.files.fields import choice, mapping, number_list, reading, real_number, text_of, whole_number
 from cmpg.files.policies import plain_multipliers, read_multipliers
 from cmpg.games.game import Game, Objective
 from cmpg.games.potential.check import FourCycle, PotentialCheck, four_cycle
@@ -68,7 +76,7 @@ def certificate_record(certificate: Certificate) -> Fields:
             "costs": known.costs,
         }
         record["fractions"] = {name: [_digits(each) for each in row] for name, row in numbers.items()}
-    return {name: plain(value) for name, value in record.items()}
+    return plain_fields(record)
 
 
 def _digits(number: Fraction | None) -> str | None:
@@ -76,25 +84,29 @@ def _digits(number: Fraction | None) -> str | None:
     return str(number) if number is not None and fits_in_text(number) else None
 
 
-def compare_certificate(path: Path, fields: Fields, judged: Certificate) -> None:
-    """Raise unless a recorded certificate says what the computation just said, up to the rounding of both."""
-    if fields["feasible"] is not judged.feasible or fields["feasibility"] != judged.feasibility.name:
-        recorded = f"feasible: {fields['feasible']}, {fields['feasibility']}"
-        raise FileError(f"{path}: says {recorded}, and the policy {judged.feasibility.value}.")
-    rounding = 4 * judged.rounding
-    for name in JUDGED:
-        ours = getattr(judged, name)
-        said = read_judged(name, fields[name])
-        if said.size != ours.size:
-            raise FileError(f"{path}: {name} has shape {list(said.shape)}; {list(ours.shape)} is required.")
-        allowed = AGREEMENT * np.maximum(np.abs(ours), 1.0) + (rounding if name in ("bounds", "gains") else 0.0)
-        said = said.reshape(ours.shape)
-        # A record has null for what is not finite, such as a bound that is open: it must be open again.
-        unknown = ~np.isfinite(ours) & (name != "multipliers")
-        differs = (ours != said) & ~unknown
-        agree = (np.abs(ours[differs] - said[differs]) <= allowed[differs]).all() and (np.isnan(said) == unknown).all()
-        if name != "rounding" and not agree:
-            raise FileError(f"{path}: its {name} are not those of policy.npz in game.npz. Solve again.")
+def compare_certificate(path: Path, judged: Certificate) -> Fields:
+    """Read a recorded certificate; raise unless it says what the computation just said, up to the rounding of both."""
+    fields = read_fields(path, kind="cmpg-certificate")
+    with reading(path, "Solve again."):
+        if fields["feasible"] is not judged.feasible or fields["feasibility"] != judged.feasibility.name:
+            recorded = f"feasible: {fields['feasible']}, {fields['feasibility']}"
+            raise FileError(f"{path}: says {recorded}, and the policy {judged.feasibility.value}.")
+        rounding = 4 * judged.rounding
+        for name in JUDGED:
+            ours = getattr(judged, name)
+            said = read_judged(name, fields[name])
+            if said.size != ours.size:
+                raise FileError(f"{path}: {name} has shape {list(said.shape)}; {list(ours.shape)} is required.")
+            allowed = AGREEMENT * np.maximum(np.abs(ours), 1.0) + (rounding if name in ("bounds", "gains") else 0.0)
+            said = said.reshape(ours.shape)
+            # A record has null for what is not finite, such as a bound that is open: it must be open again.
+            unknown = ~np.isfinite(ours) & (name != "multipliers")
+            differs = (ours != said) & ~unknown
+            agree = (np.abs(ours[differs] - said[differs]) <= allowed[differs]).all()
+            agree = agree and (np.isnan(said) == unknown).all()
+            if name != "rounding" and not agree:
+                raise FileError(f"{path}: its {name} are not those of policy.npz in game.npz. Solve again.")
+    return fields
 
 
 def read_judged(name: str, value: Any) -> FloatArray:
@@ -171,10 +183,15 @@ def result_record(
         "selfish": _selfish_record(result.selfish),
         "settings": dict(result.settings),
         "seed": seed,
-        "versions": {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        "versions": versions(),
         "game_sha256": game_hash,
     }
-    return {name: plain(value) for name, value in record.items()}
+    return plain_fields(record)
+
+
+def versions() -> Fields:
+    """Return what a record was made with."""
+    return {"cmpg": __version__, "numpy": np.__version__, "python": platform.python_version()}
 
 
 def _proof_record(proof: InfeasibilityProof | None) -> Fields | None:
@@ -207,7 +224,7 @@ def _gap_record(gap: OptimalityGap) -> Fields:
         "value": gap.value,
         "upper_bound": None if bound is None else bound.value,
         "share": gap.share,
-        "multipliers": None if bound is None else plain(bound.multipliers),
+        "multipliers": None if bound is None else bound.multipliers,
         "proof": None if bound is None else bound.proof,
     }
 
@@ -240,8 +257,8 @@ def witness_record(witness: FourCycle | None) -> Fields | None:
         "agents": list(witness.agents),
         "residual": witness.residual,
         "rounding": witness.rounding,
-        "policy": [table.tolist() for table in witness.policy],
-        "deviations": [table.tolist() for table in witness.deviations],
+        "policy": list(witness.policy),
+        "deviations": list(witness.deviations),
     }
 
 
@@ -263,26 +280,28 @@ def witness_from_record(record: Any, game: Game) -> FourCycle:
 
 def check_record(game: Game, start: Start, potential: PotentialCheck) -> Fields:
     """Return what is known of a game as a record; the witness carries all that is needed to check it again."""
-    return {
-        "format": "cmpg-check",
-        "version": 1,
-        "agents": game.num_agents,
-        "constraints": len(game.thresholds),
-        **names_record(game),
-        "horizon": game.horizon,
-        "discount": game.discount,
-        "information": game.information,
-        "policy_shapes": [list(shape) for shape in game.policy_shapes],
-        "reward_ranges": game.reward_ranges.tolist(),
-        "feasible": True if start.policy is not None else (None if start.proof is None else False),
-        "feasible_by": start.found_by,
-        "slack": None if np.isinf(start.slack) else start.slack,
-        "infeasibility_multipliers": None if start.proof is None else start.proof.multipliers.tolist(),
-        "potential": potential.verdict.name,
-        "potential_reason": potential.reason,
-        "error_probability": potential.error_probability,
-        "witness": witness_record(potential.witness),
-    }
+    return plain_fields(
+        {
+            "format": "cmpg-check",
+            "version": 1,
+            "agents": game.num_agents,
+            "constraints": len(game.thresholds),
+            **names_record(game),
+            "horizon": game.horizon,
+            "discount": game.discount,
+            "information": game.information,
+            "policy_shapes": game.policy_shapes,
+            "reward_ranges": game.reward_ranges,
+            "feasible": True if start.policy is not None else (None if start.proof is None else False),
+            "feasible_by": start.found_by,
+            "slack": start.slack,
+            "infeasibility_multipliers": None if start.proof is None else start.proof.multipliers,
+            "potential": potential.verdict.name,
+            "potential_reason": potential.reason,
+            "error_probability": potential.error_probability,
+            "witness": witness_record(potential.witness),
+        }
+    )
 
 
 def trace_table(trace: Sequence[Step]) -> str:

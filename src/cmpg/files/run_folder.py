@@ -25,7 +25,7 @@ from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Equilibria, Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
 from cmpg.files.containers import Fields, as_path, json_text, new_folder, number_table, read_fields, write_text
-from cmpg.files.fields import choice, mapping, real_number, text_of, whole_number
+from cmpg.files.fields import choice, mapping, reading, real_number, text_of, whole_number
 from cmpg.files.games import fields_of, load_game, save_game
 from cmpg.files.policies import load_policy
 from cmpg.files.records import (
@@ -174,14 +174,8 @@ def load_run(folder: str | Path) -> FinishedRun:
         raise FileError(f"{source}: has no result.json; it is no run folder, or only half of one. Solve again.")
     record = read_fields(path, kind="cmpg-result")
     game = read_game(source)
-    try:
+    with reading(path, "Solve again."):
         return _run(source, record, game)
-    except KeyError as missing:
-        raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Solve again.") from None
-    except CMPGError as problem:
-        raise FileError(str(problem) if str(source) in str(problem) else f"{path}: {problem}") from None
-    except TypeError as problem:
-        raise FileError(f"{path}: a field is not what it should be ({problem}). Solve again.") from None
 
 
 def read_drawn(folder: Path) -> tuple[Game, JointPolicy, Drawing | None]:
@@ -307,12 +301,7 @@ def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | Non
     if record["multipliers"] is None and not (folder / "policy.npz").exists():
         return None
     found = _judged_policy(folder / "policy.npz", game)
-    path = folder / "certificate.json"
-    fields = read_fields(path, kind="cmpg-certificate")
-    try:
-        compare_certificate(path, fields, found.certificate)
-    except KeyError as missing:
-        raise FileError(f"{path}: the field {missing} is missing; the file is not whole. Solve again.") from None
+    fields = compare_certificate(folder / "certificate.json", found.certificate)
     for name in ("values", "costs", "multipliers"):
         ours, theirs = (read_judged(name, each[name]) for each in (record, fields))
         if not np.array_equal(ours.ravel(), theirs.ravel(), equal_nan=True):

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from cmpg.errors import FileError
-from cmpg.files.containers import check_kind, read_fields, write_atomically
+from cmpg.files.containers import read_fields, write_text
+from cmpg.files.fields import reading
 from cmpg.games.game import Game, Information, SharedResources
 from cmpg.scenarios import Origin
 from cmpg.scenarios.drawings import Drawing, GridDrawing, LoadDrawing, Mark, NetworkDrawing
@@ -32,7 +33,7 @@ def write_scenario(path: Path, origin: Origin, drawing: Drawing | None) -> None:
         "options": {name: _plain(value) for name, value in origin.options.items()},
         "drawing": None if drawing is None else _drawing_record(drawing),
     }
-    write_atomically(path, lambda stream: stream.write(json.dumps(record).encode()))
+    write_text(path, json.dumps(record))
 
 
 def _plain(value: Any) -> Any:
@@ -53,18 +54,15 @@ def _drawing_record(drawing: Drawing) -> dict[str, Any]:
 
 def read_scenario(path: Path) -> tuple[Origin, Drawing | None]:
     """Read the file; raise FileError where it is not whole."""
-    fields = read_fields(path)
-    check_kind(path, fields, kind="cmpg-scenario")
+    fields = read_fields(path, kind="cmpg-scenario")
     readers: dict[str, Callable[[dict[str, Any]], Drawing]] = {
         "grid": _read_grid,
         "network": _read_network,
         "loads": _read_loads,
     }
-    try:
+    with reading(path, "Remove this file, and the page shows tables instead."):
         origin, record = Origin(str(fields["name"]), dict(fields["options"])), fields["drawing"]
         return origin, None if record is None else readers[record["kind"]](record)
-    except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise FileError(f"{path}: not a whole scenario file ({type(problem).__name__}: {problem}).") from None
 
 
 def _read_grid(record: dict[str, Any]) -> GridDrawing:

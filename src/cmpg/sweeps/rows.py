@@ -22,9 +22,9 @@ import numpy as np
 
 from cmpg.cells import cell
 from cmpg.equilibrium.result import Status
-from cmpg.errors import CMPGError, FileError
-from cmpg.files.containers import AGREEMENT, Fields, as_path, plain, read_fields
-from cmpg.files.fields import choice, mapping, names_of, real_number, text_of, whole_number
+from cmpg.errors import FileError
+from cmpg.files.containers import AGREEMENT, Fields, as_path, plain_fields, read_fields
+from cmpg.files.fields import choice, mapping, names_of, reading, real_number, text_of, whole_number
 from cmpg.files.policies import plain_multipliers, read_multipliers
 from cmpg.files.run_folder import load_run
 from cmpg.summaries import fields_line
@@ -125,14 +125,15 @@ def _at(numbers: Sequence[float], index: int) -> float | None:
 def row_record(row: SweepRow) -> Fields:
     """Return a row as plain numbers and strings."""
     names = ("run", "options", "status", "message", "welfare", "bound", "gap", "costs", "thresholds", "prices")
-    record = {name: plain(getattr(row, name)) for name in (*names, "envelopes", "carried", "moves", "seconds")}
-    return {"format": "cmpg-sweep-row", "version": 1, **record, "prices": plain_multipliers(list(row.prices))}
+    record = {name: getattr(row, name) for name in (*names, "envelopes", "carried", "moves", "seconds")}
+    record["prices"] = plain_multipliers(list(row.prices))
+    return {"format": "cmpg-sweep-row", "version": 1, **plain_fields(record)}
 
 
 def read_row(path: Path) -> SweepRow:
     """Read a row, or raise FileError where it is not one of a sweep, or not that of its folder."""
     record = read_fields(path, kind="cmpg-sweep-row")
-    try:
+    with reading(path, "Remove its folder."):
         row = SweepRow(
             run=whole_number("run", record["run"], least=0),
             options={name: _one(value) for name, value in mapping("options", record["options"])},
@@ -149,10 +150,6 @@ def read_row(path: Path) -> SweepRow:
             moves=whole_number("moves", record["moves"], least=0),
             seconds=real_number("seconds", record["seconds"], least=0.0),
         )
-    except KeyError as missing:
-        raise FileError(f"{path}: has no {missing}; it is not the row of a sweep. Remove its folder.") from None
-    except CMPGError as problem:
-        raise FileError(f"{path}: {problem} Remove its folder.") from None
     if path.parent.name != f"{row.run:04d}":
         raise FileError(f"{path}: is the row of run {row.run}. Remove its folder.")
     return row
@@ -196,13 +193,11 @@ def load_sweep(folder: str | Path) -> Sweep:
     if request.get("command") != "sweep":
         raise FileError(f"{source}: holds no sweep. Write one with: cmpg sweep … --out {source}")
     rows = [read_row(each / "row.json") for each in sorted((source / "runs").glob("[0-9]*"))]
-    try:
+    with reading(source / "request.json", "Sweep again."):
         options = dict(mapping("options", request["options"]))
         swept = set(rows[0].options) if rows else set()
         grid = Grid.of({name: value if name in swept else _one(value) for name, value in options.items()})
         name = text_of(request["scenario"])
-    except (CMPGError, KeyError, TypeError) as problem:
-        raise FileError(f"{source / 'request.json'}: is not that of a sweep ({problem}). Sweep again.") from None
     for row in rows:
         complete = row.options.keys() == grid.axes.keys()
         if not complete or not all(value in grid.axes[option] for option, value in row.options.items()):
