@@ -14,37 +14,39 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, frozen, generator, require_at_least_zero
+from cmpg.arrays import FloatArray, generator, require_at_least_zero
 from cmpg.errors import FileError, GameError
 from cmpg.games.crowd.game import CrowdGame, Curve, LoadCurve, PowerCurve, excess_curve
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.proof.crowd import MAX_AGENTS
 from cmpg.scenarios.platoon_routing import (
-    SAMPLE,
+    EXCESS,
     UNREAD,
     VEHICLES,
     RoutingCity,
     between_nodes,
     changed_total,
-    link_delays,
+    check_vehicles,
+    link_names,
     minutes_of,
     network_words,
     places_of,
     places_on_map,
+    read_roads,
     road_map,
+    road_tables,
     short_trips,
     unit_words,
 )
 from cmpg.scenarios.readers.text import FilePath, at_line, integer_in, number_in, table_in
-from cmpg.scenarios.readers.tntp import Link, Network, read_network, read_nodes, read_trips
-from cmpg.scenarios.samples import sample_file
+from cmpg.scenarios.readers.tntp import Link, Network
 from cmpg.scenarios.traffic_assignment import Demand, Path, Roads, assign, optimal_tolls, shortest_paths
 from cmpg.summaries import counted
 
@@ -104,19 +106,8 @@ def static_city(
     vehicles: float = VEHICLES["static"],
 ) -> RoutingCity:
     """Read a network, and let every trip of its table travel in platoons of so many vehicles, rounded to whole ones."""
-    if not 0 < vehicles < np.inf:
-        raise GameError(f"vehicles is {vehicles:g}; a platoon needs a positive number of them.")
-    if network is None and trips is None:
-        with (
-            sample_file("sample_net.tntp") as net,
-            sample_file("sample_trips.tntp") as own,
-            sample_file("sample_node.tntp") as places,
-        ):
-            found = static_city(network=net, trips=own, nodes=places, protected=protected, vehicles=vehicles)
-            return replace(found, network=replace(found.network, source=SAMPLE))
-    if network is None or trips is None:
-        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
-    city, table = read_network(network), read_trips(trips)
+    check_vehicles(vehicles)
+    city, table, positions = read_roads(network, trips, nodes)
     travelling = short_trips(city, table, horizon=len(city.links))
     counts = [round(trip.flow / vehicles) for trip in travelling]
     if not sum(counts):
@@ -133,7 +124,7 @@ def static_city(
         protected=places_of(city, () if protected is None else protected),
         origins=tuple(origin for origin, _ in pairs),
         destinations=tuple(destination for _, destination in pairs),
-        positions=None if nodes is None else read_nodes(nodes),
+        positions=positions,
         trips=between_nodes(table),
         small=(counts.count(0), math.fsum(t.flow for t, count in zip(travelling, counts, strict=True) if not count)),
     )
@@ -149,9 +140,8 @@ def static_routing_game(
     tolls: FilePath | None = None,
 ) -> LocalGame:
     """Return the game of platoons that choose a path each, once; those of one pair of nodes share their tables."""
-    require_at_least_zero(limit=limit, threshold=threshold)
     ends = list(zip(city.origins, city.destinations, strict=True))
-    counts, links = Counter(ends), city.network.links
+    counts = Counter(ends)
     demand = Demand(
         tuple((origin - 1, destination - 1) for origin, destination in counts),
         vehicles * np.array([float(count) for count in counts.values()]),
@@ -160,10 +150,7 @@ def static_routing_game(
     charged = None if tolls is None else _tolls(tolls, city, roads, demand, unit)
     tolled = roads if charged is None else roads.with_tolls(charged)
     paths = dict(zip(counts, found_paths(tolled, demand), strict=True))
-    kinds = {pair: chooser(paths[pair], len(links), tolls=charged) for pair in counts}
-    loads = np.arange(len(ends) + 1.0)
-    excess = np.zeros((1, 1, len(links), len(loads)))
-    excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
+    kinds = {pair: chooser(paths[pair], len(city.network.links), tolls=charged) for pair in counts}
     seen: Counter[tuple[int, int]] = Counter()
     names = []
     for origin, destination in ends:
@@ -172,14 +159,10 @@ def static_routing_game(
     ways = {pair: tuple(_path_text(city.network, path) for path in paths[pair]) for pair in counts}
     return LocalGame(
         agents=tuple(kinds[pair] for pair in ends),
-        delay=link_delays(city.network, loads * vehicles),
-        load_costs=frozen(excess),
-        thresholds=np.array([threshold]),
         horizon=1,
         agent_names=tuple(names),
-        constraint_names=("excess on protected links",),
-        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
         action_names=tuple(ways[pair] for pair in ends),
+        **road_tables(city, np.arange(len(ends) + 1.0), vehicles=vehicles, limit=limit, threshold=threshold),
         legend=replace(
             _legend(city, vehicles, unit, charged),
             translation=_translation(city, vehicles, [len(paths[pair]) for pair in counts], tolls, minutes),
@@ -203,23 +186,11 @@ def drawn_crowd(
     tolls: FilePath | None = None,
 ) -> CrowdGame:
     """Return a crowd whose members are drawn from the trips, in proportion, on roads that are as much wider."""
-    if network is None and trips is None:
-        with (
-            sample_file("sample_net.tntp") as net,
-            sample_file("sample_trips.tntp") as own,
-            sample_file("sample_node.tntp") as places,
-        ):
-            plain, table = replace(read_network(net), source=SAMPLE), read_trips(own)
-            positions: Mapping[int, tuple[float, float]] | None = read_nodes(places)
-    elif network is None or trips is None:
-        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
-    else:
-        plain, table, positions = read_network(network), read_trips(trips), None if nodes is None else read_nodes(nodes)
+    plain, table, positions = read_roads(network, trips, nodes)
     require_at_least_zero(limit=limit, threshold=threshold)
     if not 1 <= num_agents <= MAX_AGENTS:
         raise GameError(f"num_agents is {num_agents}; from 1 to {MAX_AGENTS} can be drawn.")
-    if not 0 < vehicles < np.inf:
-        raise GameError(f"vehicles is {vehicles:g}; a positive number is required.")
+    check_vehicles(vehicles)
     travelling = short_trips(plain, table, horizon=len(plain.links))
     flows = np.array([trip.flow for trip in travelling])
     if not flows.sum() > 0:
@@ -257,8 +228,8 @@ def drawn_crowd(
         thresholds=[threshold] if spared else (),
         horizon=1,
         kind_names=tuple(f"{origin} to {end}" for origin, end in pairs),
-        constraint_names=("excess on protected links",) if spared else (),
-        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
+        constraint_names=(EXCESS,) if spared else (),
+        resource_names=link_names(plain),
         action_names=tuple(tuple(_path_text(plain, path) for path in each) for each in paths),
         legend=replace(
             _legend(city, vehicles, unit, charged),

@@ -46,6 +46,7 @@ HUNDREDTH_OF_AN_HOUR = 0.6
 SIOUX_FALLS_BRIDGES = ((10, 15), (15, 10), (10, 16), (16, 10))
 SAMPLE = "the bundled city"
 SAMPLE_BRIDGES = ((4, 7), (7, 4))
+EXCESS = "excess on protected links"
 
 VEHICLES = {"steps": 3000.0, "static": 100.0}
 """The vehicles in a platoon, by mode."""
@@ -103,25 +104,7 @@ def routing_city(
     if num_agents < 1 or horizon < 1:
         raise GameError(f"there are {num_agents} agents and {horizon} steps; at least one of each is required.")
     require_agents(num_agents, 8.0 * horizon)
-    if network is None and trips is None:
-        with (
-            sample_file("sample_net.tntp") as sample_network,
-            sample_file("sample_trips.tntp") as sample_trips,
-            sample_file("sample_node.tntp") as sample_nodes,
-        ):
-            found = routing_city(
-                network=sample_network,
-                trips=sample_trips,
-                nodes=sample_nodes,
-                num_agents=num_agents,
-                seed=seed,
-                horizon=horizon,
-                protected=SAMPLE_BRIDGES if protected is None else protected,
-            )
-            return replace(found, network=replace(found.network, source=SAMPLE))
-    if network is None or trips is None:
-        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
-    city, table = read_network(network), read_trips(trips)
+    city, table, positions = read_roads(network, trips, nodes)
     short = short_trips(city, table, horizon)
     flows = np.array([trip.flow for trip in short])
     drawn = generator(seed, "seed").choice(len(short), size=num_agents, p=flows / flows.sum())
@@ -130,11 +113,28 @@ def routing_city(
         protected=places_of(city, _usual_bridges(city) if protected is None else protected),
         origins=tuple(short[i].origin for i in drawn),
         destinations=tuple(short[i].destination for i in drawn),
-        positions=None if nodes is None else read_nodes(nodes),
+        positions=positions,
         trips=between_nodes(table),
         too_far=between_nodes(table) - float(flows.sum()),
         seed=seed,
     )
+
+
+def read_roads(
+    network: FilePath | None, trips: FilePath | None, nodes: FilePath | None
+) -> tuple[Network, TripTable, dict[int, tuple[float, float]] | None]:
+    """Read a network, its trip table, and where its nodes lie; the package's own sample if no file is named."""
+    if network is None and trips is None:
+        with (
+            sample_file("sample_net.tntp") as sample_network,
+            sample_file("sample_trips.tntp") as sample_trips,
+            sample_file("sample_node.tntp") as sample_nodes,
+        ):
+            city, table, positions = read_roads(sample_network, sample_trips, sample_nodes)
+            return replace(city, source=SAMPLE), replace(table, source=SAMPLE), positions
+    if network is None or trips is None:
+        raise GameError("a network needs its trip table, and a trip table its network. Pass both, or neither.")
+    return read_network(network), read_trips(trips), None if nodes is None else read_nodes(nodes)
 
 
 def between_nodes(table: TripTable) -> float:
@@ -143,11 +143,14 @@ def between_nodes(table: TripTable) -> float:
 
 
 def _usual_bridges(network: Network) -> tuple[tuple[int, int], ...]:
-    """Return the links that are protected unless others are named: those of Sioux Falls, by its size and its links."""
+    """Return the links that are protected unless others are named: those of the sample and of Sioux Falls."""
+    if network.source == SAMPLE:
+        return SAMPLE_BRIDGES
     return SIOUX_FALLS_BRIDGES if _is_sioux_falls(network) else ()
 
 
 def _is_sioux_falls(network: Network) -> bool:
+    """Whether a network is that of Sioux Falls, by its size and its links."""
     links = {(link.tail, link.head) for link in network.links}
     return (network.num_nodes, len(network.links)) == (24, 76) and links >= set(SIOUX_FALLS_BRIDGES)
 
@@ -274,43 +277,20 @@ def routing(
     if mode not in ("steps", "static"):
         raise GameError(f"mode is {mode!r}; one of steps, static is required.")
     size = vehicles if vehicles is not None else VEHICLES[mode]
-    drawn = {"num_agents": 20 if num_agents is None else num_agents, "seed": seed, "horizon": horizon}
-    options: dict[str, Any] = {"network": network, "trips": trips, "nodes": nodes, **drawn}
+    files: dict[str, Any] = {"network": network, "trips": trips, "nodes": nodes, "protected": protected}
+    terms: dict[str, Any] = {"limit": limit, "threshold": threshold, "minutes": minutes}
     if mode == "static":
         # A circle: it builds on this file.
         from cmpg.scenarios.path_choice import drawn_crowd, static_city, static_routing_game
 
         if num_agents is not None:
-            return drawn_crowd(
-                network=network,
-                trips=trips,
-                nodes=nodes,
-                num_agents=num_agents,
-                seed=seed,
-                protected=protected,
-                limit=limit,
-                threshold=threshold,
-                vehicles=1.0 if vehicles is None else vehicles,
-                minutes=minutes,
-                tolls=tolls,
-            )
-        all_traffic = static_city(network=network, trips=trips, nodes=nodes, protected=protected, vehicles=size)
-        return static_routing_game(
-            all_traffic, limit=limit, threshold=threshold, vehicles=size, minutes=minutes, tolls=tolls
-        )
+            each = 1.0 if vehicles is None else vehicles
+            return drawn_crowd(num_agents=num_agents, seed=seed, vehicles=each, tolls=tolls, **files, **terms)
+        return static_routing_game(static_city(vehicles=size, **files), vehicles=size, tolls=tolls, **terms)
     if tolls is not None:
         raise GameError("tolls are for routes that are chosen at once: mode is static.")
-    city = routing_city(**options, protected=protected)
-    return routing_game(
-        city,
-        horizon=horizon,
-        limit=limit,
-        threshold=threshold,
-        vehicles=size,
-        waiting=waiting,
-        late=late,
-        minutes=minutes,
-    )
+    city = routing_city(num_agents=20 if num_agents is None else num_agents, seed=seed, horizon=horizon, **files)
+    return routing_game(city, horizon=horizon, vehicles=size, waiting=waiting, late=late, **terms)
 
 
 def routing_game(
@@ -325,10 +305,8 @@ def routing_game(
     minutes: float | None = None,
 ) -> LocalGame:
     """Return the game of platoons that are known already. Platoons with the same destination share their tables."""
-    require_at_least_zero(limit=limit, threshold=threshold, waiting=waiting, late=late)
-    if not 0 < vehicles < np.inf:
-        raise GameError(f"vehicles is {vehicles:g}; a platoon needs a positive number of them.")
-    links, loads = city.network.links, np.arange(len(city.origins) + 1.0)
+    require_at_least_zero(waiting=waiting, late=late)
+    loads = np.arange(len(city.origins) + 1.0)
     kinds: dict[tuple[int, int], LocalAgent] = {}
     members: list[LocalAgent] = []
     for origin, destination in zip(city.origins, city.destinations, strict=True):
@@ -337,18 +315,12 @@ def routing_game(
         if kind not in kinds:
             kinds[kind] = _platoon(city.network, origin, destination, horizon=horizon, waiting=waiting, late=late)
         members.append(replace(kinds[kind], initial=certain(city.network.num_nodes, origin - 1)))
-    excess = np.zeros((1, 1, len(links), len(loads)))
-    excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
     pairs = enumerate(zip(city.origins, city.destinations, strict=True))
     return LocalGame(
         agents=tuple(members),
-        delay=link_delays(city.network, loads * vehicles),
-        load_costs=frozen(excess),
-        thresholds=np.array([threshold]),
         horizon=horizon,
         agent_names=tuple(f"platoon {i}, {origin} to {destination}" for i, (origin, destination) in pairs),
-        constraint_names=("excess on protected links",),
-        resource_names=tuple(f"{link.tail}→{link.head}" for link in links),
+        **road_tables(city, loads, vehicles=vehicles, limit=limit, threshold=threshold),
         legend=Legend(
             agent="platoon",
             state="node",
@@ -364,6 +336,34 @@ def routing_game(
             warning=changed_total(city, vehicles),
         ),
     )
+
+
+def road_tables(
+    city: RoutingCity, loads: FloatArray, *, vehicles: float, limit: float, threshold: float
+) -> dict[str, Any]:
+    """Return what links cost their users and the constraint by load, in the fields of a local game."""
+    require_at_least_zero(limit=limit, threshold=threshold)
+    check_vehicles(vehicles)
+    excess = np.zeros((1, 1, len(city.network.links), len(loads)))
+    excess[0, 0, list(city.protected)] = np.maximum(loads - limit, 0.0)
+    return {
+        "delay": link_delays(city.network, loads * vehicles),
+        "load_costs": frozen(excess),
+        "thresholds": np.array([threshold]),
+        "constraint_names": (EXCESS,),
+        "resource_names": link_names(city.network),
+    }
+
+
+def check_vehicles(vehicles: float) -> None:
+    """Raise unless platoons have vehicles."""
+    if not 0 < vehicles < np.inf:
+        raise GameError(f"vehicles is {vehicles:g}; a platoon needs a positive number of them.")
+
+
+def link_names(network: Network) -> tuple[str, ...]:
+    """Return what the links are called."""
+    return tuple(f"{link.tail}→{link.head}" for link in network.links)
 
 
 def changed_total(city: RoutingCity, vehicles: float) -> str:
@@ -433,8 +433,8 @@ def network_words(network: Network) -> str:
 def _choices(network: Network) -> tuple[tuple[str, ...], ...]:
     """Return what each action is called at each node: the link that it takes."""
     out: list[list[str]] = [["wait"] for _ in range(network.num_nodes)]
-    for link in network.links:
-        out[link.tail - 1].append(f"{link.tail}→{link.head}")
+    for link, name in zip(network.links, link_names(network), strict=True):
+        out[link.tail - 1].append(name)
     widest = max(map(len, out))
     return tuple((*names, *["wait"] * (widest - len(names))) for names in out)
 
