@@ -278,7 +278,7 @@ def test_the_csv_that_export_writes_is_read_back(exported):
         (lambda rows: [{**rows[0], "action": "7"}, *rows[1:]], "line 2: action is '7'; a whole number from 0 to 1"),
         (lambda rows: [{**rows[0], "probability": "x"}, *rows[1:]], "line 2: probability is 'x'"),
         (lambda rows: [{**rows[0], "probability": "0.5"}, *rows[1:]], "sums to 0.5"),
-        (lambda rows: [{k: v for k, v in row.items() if k != "step"} for row in rows], "has no column 'step'"),
+        (lambda rows: [{k: v for k, v in row.items() if k != "step"} for row in rows], "missing: step"),
     ],
 )
 def test_a_csv_that_is_no_policy_is_refused(exported, change, words):

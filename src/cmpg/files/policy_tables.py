@@ -11,7 +11,7 @@ steps.
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from cmpg.files.policies import load_policy
 from cmpg.games.game import Game
 from cmpg.games.local.discounted import DiscountedLocalGame
 from cmpg.policy import JointPolicy, policy_table
-from cmpg.scenarios.readers.text import read_lines
+from cmpg.scenarios.readers.text import Line, csv_rows, is_whole
 
 COLUMNS = ("agent", "step", "state", "action", "probability")
 
@@ -85,27 +85,16 @@ def _from_rows(source: Path, game: Game, *, exact: bool) -> JointPolicy:
         np.full(shape, Fraction(0), dtype=object) if exact else np.full(shape, np.nan) for shape in game.policy_shapes
     ]
     listed = [np.zeros(shape, dtype=bool) for shape in game.policy_shapes]
-    rows = csv.DictReader(line.text for line in read_lines(source))
-    try:
-        lacking = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-        if lacking:
-            raise FileError(
-                f"{source}: has no column {lacking[0]!r}; {', '.join(COLUMNS)} are required, as in the file that "
-                "`cmpg export RUN --what policy` writes."
-            )
-        for row in rows:
-            place = f"{source}, line {rows.line_num}"
-            agent = _index(place, "agent", row["agent"], len(tables))
-            sizes = zip(("step", "state", "action"), game.policy_shapes[agent], strict=True)
-            entry = tuple(_index(place, name, row[name], size) for name, size in sizes)
-            if listed[agent][entry]:
-                raise FileError(f"{place}: this action is listed a second time.")
-            listed[agent][entry] = True
-            if not exact and is_fraction(row["probability"]):
-                return _from_rows(source, game, exact=True)
-            tables[agent][entry] = _probability(place, row["probability"], exact=exact)
-    except csv.Error as problem:
-        raise FileError(f"{source}, line {rows.line_num}: {problem}.") from None
+    for row, line in csv_rows(source, COLUMNS, advice="`cmpg export RUN --what policy` writes such a file."):
+        agent = _index(line, "agent", row, len(tables))
+        sizes = zip(("step", "state", "action"), game.policy_shapes[agent], strict=True)
+        entry = tuple(_index(line, name, row, size) for name, size in sizes)
+        if listed[agent][entry]:
+            raise line.error("this action is listed a second time.")
+        listed[agent][entry] = True
+        if not exact and is_fraction(row["probability"]):
+            return _from_rows(source, game, exact=True)
+        tables[agent][entry] = _probability(line, row["probability"], exact=exact)
     for agent, known in enumerate(listed):
         if not known.any(axis=2).all():
             h, s = (int(each[0]) for each in np.nonzero(~known.any(axis=2)))
@@ -116,19 +105,19 @@ def _from_rows(source: Path, game: Game, *, exact: bool) -> JointPolicy:
     return JointPolicy(tuple(policy_table(f"{source}: agent {i}", table) for i, table in enumerate(tables)))
 
 
-def _index(place: str, name: str, word: Any, size: int) -> int:
-    text = str(word).strip().removesuffix(".0")
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) < size):
-        raise FileError(f"{place}: {name} is {str(word)[:40]!r}; a whole number from 0 to {size - 1} is required.")
+def _index(line: Line, name: str, row: Mapping[str, str], size: int) -> int:
+    text = row[name].removesuffix(".0")
+    if not (is_whole(text) and int(text) < size):
+        raise line.error(f"{name} is {row[name][:40]!r}; a whole number from 0 to {size - 1} is required.")
     return int(text)
 
 
-def _probability(place: str, word: Any, *, exact: bool) -> Any:
+def _probability(line: Line, word: str, *, exact: bool) -> Any:
     try:
-        number = rational(str(word).strip())
+        number = rational(word)
         rounded = float(number)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise FileError(f"{place}: probability is {str(word)[:40]!r}; a number is required.") from None
+        raise line.error(f"probability is {word[:40]!r}; a number is required.") from None
     return number if exact else rounded
 
 

@@ -33,7 +33,7 @@ from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.play import entries
 from cmpg.games.rationals import as_given
-from cmpg.scenarios.readers.text import FilePath, at_line, blaming, check_entries, is_whole, read_lines
+from cmpg.scenarios.readers.text import FilePath, blaming, check_entries, csv_rows, header_of, is_whole
 
 if TYPE_CHECKING:
     import pandas
@@ -158,23 +158,13 @@ def read_table(path: FilePath, *, exact: bool = False) -> JointGame:
     >>> game.thresholds, game.rewards[0, 0, 0].tolist()
     (array([0.5]), [[3.0, 2.0], [2.0, 4.0]])
     """
-    rows = csv.DictReader(line.text for line in read_lines(path))
-    try:
-        columns = list(rows.fieldnames or ())
-        listed = [(f"{path}, line {rows.line_num}", _whole(row, rows.line_num, path)) for row in rows]
-    except csv.Error as problem:
-        raise FileError(f"{path}, line {rows.line_num}: this is not CSV ({problem}).") from None
+    reader = _Reader(str(path), header_of(path))
+    listed = [
+        (f"{path}, line {line.number}", {name: text_of_cell(field) for name, field in row.items()})
+        for row, line in csv_rows(path, strip=False)
+    ]
     with blaming(path):
-        return _Reader(str(path), columns).game(listed, exact=exact, check=partial(check_entries, path))
-
-
-def _whole(row: dict[Any, Any], number: int, path: FilePath) -> Row:
-    """Return a row that has a field for every column, and no other."""
-    if None in row or None in row.values():
-        found = sum(value is not None for value in row.values()) + len(row.get(None) or ()) - (None in row)
-        columns = len(row) - (None in row)
-        raise at_line(path, number, f"there are {found} fields; the first line names {columns} columns.")
-    return {name: text_of_cell(value) for name, value in row.items()}
+        return reader.game(listed, exact=exact, check=partial(check_entries, path))
 
 
 def from_frame(frame: pandas.DataFrame) -> JointGame:

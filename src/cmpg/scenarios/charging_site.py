@@ -27,7 +27,7 @@ from cmpg.arrays import FloatArray, frozen, numbers, require_at_least_zero
 from cmpg.errors import FileError, GameError, NoSuchDayError
 from cmpg.scenarios.charging_stays import Slots, parts_of, power_of
 from cmpg.scenarios.readers.acn import Session, read_sessions, zone_of
-from cmpg.scenarios.readers.text import FilePath, Line, header_of, number_in, table_in
+from cmpg.scenarios.readers.text import FilePath, Line, csv_rows, header_of, number_in
 from cmpg.scenarios.samples import sample_file
 
 SLOTS = (15, 30, 60)
@@ -192,7 +192,7 @@ def _from_text(text: str) -> dict[str, list[str]]:
 
 def _from_file(path: str) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    for row, line in table_in(path, ("station", "transformer")):
+    for row, line in csv_rows(path, ("station", "transformer")):
         if not row["station"] or not row["transformer"]:
             raise line.error("a station and its transformer are required.")
         groups.setdefault(row["transformer"], []).append(row["station"])
@@ -229,7 +229,7 @@ def read_profile(path: FilePath, slots: Slots, columns: Sequence[str]) -> FloatA
     wanted = [next(name for name in header if name != "from")] * len(columns) if single else list(columns)
     begins: list[int] = []
     values: list[list[float]] = []
-    for row, line in table_in(path, ("from", *wanted)):
+    for row, line in csv_rows(path, ("from", *wanted)):
         minute = _minute(row["from"], line)
         if (minute != 0) if not begins else (minute <= begins[-1]):
             raise line.error(f"from is {row['from']}; times that begin with 00:00 and ascend are required.")

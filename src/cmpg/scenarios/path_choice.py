@@ -45,7 +45,7 @@ from cmpg.scenarios.platoon_routing import (
     short_trips,
     unit_words,
 )
-from cmpg.scenarios.readers.text import FilePath, at_line, integer_in, number_in, table_in
+from cmpg.scenarios.readers.text import FilePath, at_line, csv_rows, integer_in, number_in
 from cmpg.scenarios.readers.tntp import Link, Network
 from cmpg.scenarios.traffic_assignment import Demand, Path, Roads, assign, optimal_tolls, shortest_paths
 from cmpg.summaries import counted
@@ -283,7 +283,7 @@ def _tolls(given: FilePath, city: RoutingCity, roads: Roads, demand: Demand, min
         return optimal_tolls(roads, assign(roads, demand, optimum=True))
     index = {(link.tail, link.head): e for e, link in enumerate(city.network.links)}
     tolls = np.zeros(len(index))
-    for row, line in table_in(given, ("from", "to", "toll (min)")):
+    for row, line in csv_rows(given, ("from", "to", "toll (min)")):
         ends = integer_in(row["from"], line, name="from"), integer_in(row["to"], line, name="to")
         toll = number_in(row["toll (min)"], line, name="toll (min)")
         if ends not in index:

@@ -16,12 +16,11 @@ all times are taken to it.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
@@ -31,7 +30,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cmpg.errors import FileError, GameError
-from cmpg.scenarios.readers.text import FilePath, Line, at_line, number_in, read_lines
+from cmpg.scenarios.readers.text import FilePath, Line, csv_rows, number_in, read_lines
 
 COLUMNS = {
     "arrival": "arrival",
@@ -47,9 +46,6 @@ OPTIONAL = ("session", "power")
 """Columns that a file may lack, unless they are named."""
 
 ENERGIES = ("delivered", "requested")
-
-Columns = tuple[tuple[str, bool], ...]
-"""What the columns are called, in the order of `COLUMNS`, and whether they are required."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +108,10 @@ def read_sessions(
         raise GameError(f"energy is {energy!r}; delivered or requested is required.")
     given = _given_columns(columns)
     wanted = {**COLUMNS, "energy": f"{energy}_energy (kWh)", **given}
-    named = tuple((name, what not in OPTIONAL or what in given) for what, name in wanted.items())
+    required = tuple(part for part in wanted if part not in OPTIONAL or part in given)
+    request = Path(path), timezone, energy, tuple(wanted.items()), required
     stamp = _stamp(path)
-    if stamp is None:
-        return _read(Path(path), timezone, energy, named)
-    return _read_once(Path(path), timezone, energy, named, stamp)
+    return _read(*request) if stamp is None else _read_once(stamp, *request)
 
 
 def _given_columns(columns: Mapping[str, str] | str | None) -> dict[str, str]:
@@ -144,19 +139,18 @@ def _stamp(path: FilePath) -> tuple[int, ...] | None:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if settled else None
 
 
-@lru_cache(maxsize=1)  # a sweep over days and capacities asks for the same months again and again
-def _read_once(
-    path: Path, timezone: str | None, energy: str, columns: Columns, _: tuple[int, ...]
+def _read(
+    path: Path, timezone: str | None, energy: str, columns: tuple[tuple[str, str], ...], required: tuple[str, ...]
 ) -> tuple[Session, ...]:
-    return _read(path, timezone, energy, columns)
-
-
-def _read(path: Path, timezone: str | None, energy: str, columns: Columns) -> tuple[Session, ...]:
     zone = None if timezone is None else zone_of(timezone)
-    name = path.name.removesuffix(".gz")
-    if name.endswith(".json"):
+    if path.name.removesuffix(".gz").endswith(".json"):
         return tuple(_item(item, number, path, zone, energy) for number, item in enumerate(_items(path)))
-    return tuple(_session(fields, line, zone, columns) for fields, line in _rows(path, columns))
+    return tuple(_csv_sessions(path, dict(columns), required, zone))
+
+
+@lru_cache(maxsize=1)  # a sweep over days and capacities asks for the same months again and again
+def _read_once(_: tuple[int, ...], *request: Any) -> tuple[Session, ...]:
+    return _read(*request)
 
 
 def zone_of(name: str) -> tzinfo:
@@ -174,65 +168,41 @@ def zone_of(name: str) -> tzinfo:
         raise GameError(f"timezone is {name!r}; a name such as America/Los_Angeles or UTC is required.") from None
 
 
-def _rows(path: FilePath, columns: Columns) -> Iterator[tuple[list[str], Line]]:
-    first = next(read_lines(path), None)
+def _csv_sessions(
+    path: FilePath, columns: Mapping[str, str], required: Collection[str], zone: tzinfo | None
+) -> Iterator[Session]:
+    """Yield the sessions of a CSV; `columns` says what each part of a session is called there."""
     # Where fields are separated by semicolons or tabs, a comma is a decimal comma.
-    separator = "," if first is None else max(",;\t", key=first.text.count)
-    rows = csv.reader((line.text for line in read_lines(path)), delimiter=separator)
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        indices = _column_indices(header, path, columns)
-        for row in rows:
-            line = Line(path, rows.line_num, separator.join(row))
-            if row and len(row) != len(header):
-                raise line.error(f"there are {len(row)} fields; the first line names {len(header)} columns.")
-            if row:
-                fields = ["" if index is None else row[index].strip() for index in indices]
-                if separator != ",":
-                    fields[2], fields[5] = fields[2].replace(",", "."), fields[5].replace(",", ".")
-                yield fields, line
-    except csv.Error as problem:
-        raise at_line(path, rows.line_num, f"this is not CSV ({problem}).") from None
+    separator = max(",;\t", key=next(read_lines(path), Line(path, 1, "")).text.count)
+    advice = (
+        "If they have other names here, say which by `columns`, such as arrival=Start; departure=End; energy=kWh; "
+        "station=Charger."
+    )
+    for row, line in csv_rows(path, [columns[each] for each in required], separator=separator, advice=advice):
+        fields = {part: row.get(name, "") for part, name in columns.items()}
+        if separator != ",":
+            fields |= {part: fields[part].replace(",", ".") for part in ("energy", "power")}
+        yield _session(fields, line, zone, columns)
 
 
-def _column_indices(header: list[str], path: FilePath, columns: Columns) -> list[int | None]:
-    if not header:
-        names = ", ".join(name for name, _ in columns)
-        raise FileError(f"{path} is empty; a first line that names the columns {names} is required.")
-    missing = [name for name, required in columns if required and name not in header]
-    if missing:
-        found = ", ".join(header)
-        shown = found if len(found) <= 120 else found[:120] + "…"
-        raise at_line(
-            path,
-            1,
-            f"the columns are: {shown}; missing: {', '.join(missing)}. If they have other names here, say which by "
-            "`columns`, such as arrival=Start; departure=End; energy=kWh; station=Charger.",
-        )
-    return [header.index(name) if name in header else None for name, _ in columns]
-
-
-def _session(fields: list[str], line: Line, zone: tzinfo | None, columns: Columns) -> Session:
-    arrival_text, departure_text, energy_text, station, identifier, power_text = fields
-    (energy_name, _), (station_name, _), _, (power_name, _) = columns[2:]
-    arrival = _time(arrival_text, line, name="arrival")
-    departure = _time(departure_text, line, name="departure")
+def _session(fields: Mapping[str, str], line: Line, zone: tzinfo | None, columns: Mapping[str, str]) -> Session:
+    arrival, departure = (_time(fields[name], line, name=name) for name in ("arrival", "departure"))
     if (arrival.tzinfo is None) != (departure.tzinfo is None):
         raise line.error("one of arrival and departure has an offset from UTC, and the other has none.")
     if departure < arrival:
-        raise line.error(f"the stay ends ({departure_text}) before it begins ({arrival_text}).")
-    energy = number_in(energy_text, line, name=energy_name)
+        raise line.error(f"the stay ends ({fields['departure']}) before it begins ({fields['arrival']}).")
+    energy = number_in(fields["energy"], line, name=columns["energy"])
     if energy < 0:
-        raise line.error(f"{energy_name} is {energy_text}; it cannot be negative.")
-    power = number_in(power_text, line, name=power_name) if power_text else None
+        raise line.error(f"{columns['energy']} is {fields['energy']}; it cannot be negative.")
+    power = number_in(fields["power"], line, name=columns["power"]) if fields["power"] else None
     if power is not None and power <= 0:
-        raise line.error(f"{power_name} is {power_text}; a charger needs a positive number of kW.")
-    if not station:
-        raise line.error(f"{station_name} is blank.")
+        raise line.error(f"{columns['power']} is {fields['power']}; a charger needs a positive number of kW.")
+    if not fields["station"]:
+        raise line.error(f"{columns['station']} is blank.")
     if zone is None and arrival.tzinfo is not None and arrival.utcoffset() == departure.utcoffset() == timedelta(0):
-        raise line.error(_IN_UTC.format(arrival_text))
-    name = identifier or f"line {line.number}"
-    return Session(_local(arrival, zone), _local(departure, zone), energy, station, name, power)
+        raise line.error(_IN_UTC.format(fields["arrival"]))
+    name = fields["session"] or f"line {line.number}"
+    return Session(_local(arrival, zone), _local(departure, zone), energy, fields["station"], name, power)
 
 
 _IN_UTC = (

@@ -189,22 +189,44 @@ def is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 19
 
 
-def header_of(path: FilePath) -> list[str]:
+def header_of(path: FilePath, *, separator: str = ",") -> list[str]:
     """Return the names of the columns of a CSV file."""
     first = next(read_lines(path), None)
-    return [] if first is None else [name.strip() for name in next(csv.reader([first.text]))]
+    return [] if first is None else [name.strip() for name in next(csv.reader([first.text], delimiter=separator))]
 
 
-def table_in(path: FilePath, columns: Sequence[str]) -> list[tuple[dict[str, str], Line]]:
-    """Return the rows of a CSV file, by its columns, some of which it must have; each with its line."""
-    header, found = header_of(path), []
+def csv_rows(
+    path: FilePath, columns: Sequence[str] = (), *, separator: str = ",", advice: str = "", strip: bool = True
+) -> Iterator[tuple[dict[str, str], Line]]:
+    """Yield the rows of a CSV file by its columns, each with its line, for complaints.
+
+    Parameters
+    ----------
+    path
+        The file; its first line names the columns.
+    columns
+        Those that it must have; `advice` says what to do where one is missing.
+    separator
+        Of the fields.
+    strip
+        Whether spaces around a field are none of it.
+    """
+    header = header_of(path, separator=separator)
     missing = [name for name in columns if name not in header]
     if missing:
-        raise FileError(f"{path}, line 1: the columns are: {', '.join(header)}; missing: {', '.join(missing)}.")
-    for line in read_lines(path):
-        if line.number > 1 and line.text.strip():
-            fields = [field.strip() for field in next(csv.reader([line.text]))]
-            if len(fields) != len(header):
-                raise line.error(f"there are {len(fields)} fields; the first line names {len(header)} columns.")
-            found.append((dict(zip(header, fields, strict=True)), line))
-    return found
+        shown = ", ".join(header) or "none"
+        shown = shown if len(shown) <= 120 else f"{shown[:120]}…"
+        problem = f"the columns are: {shown}; missing: {', '.join(missing)}."
+        raise at_line(path, 1, f"{problem} {advice}".rstrip())
+    rows = csv.reader((line.text for line in read_lines(path)), delimiter=separator)
+    try:
+        next(rows, None)
+        for row in rows:
+            line = Line(path, rows.line_num, separator.join(row))
+            if not line.text.strip():
+                continue
+            if len(row) != len(header):
+                raise line.error(f"there are {len(row)} fields; the first line names {len(header)} columns.")
+            yield dict(zip(header, (field.strip() if strip else field for field in row), strict=True)), line
+    except csv.Error as problem:
+        raise at_line(path, rows.line_num, f"this is not CSV ({problem}).") from None
