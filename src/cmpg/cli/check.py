@@ -34,7 +34,6 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
 
     from cmpg.equilibrium.discounted import discounted_start
     from cmpg.equilibrium.starts.min_cost import feasible_start
-    from cmpg.files.containers import plain
     from cmpg.files.records import check_record
     from cmpg.games.local.discounted import DiscountedLocalGame
     from cmpg.games.potential.check import Verdict, check_potential
@@ -50,7 +49,7 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
         progress.begin("measuring the distance from potentials")
         near = _near(game, seed or 0) if potential.verdict is Verdict.REFUTED else None
     if as_json:
-        show_json(plain({**check_record(game, found, potential), **_near_record(near)}))
+        show_json({**check_record(game, found, potential), **_near_record(near)})
     else:
         show(*check_summaries(game, found, potential))
         if near is not None:
@@ -76,8 +75,10 @@ def _near_record(near: NearPotential | str | None) -> dict[str, Any]:
         return {}
     if isinstance(near, str):
         return {"near_potential": None, "near_potential_message": near}
-    bracket = {"lower": near.lower, "upper": near.upper, "reward_range": near.reward_range, "candidate": near.candidate}
-    return {"near_potential": {**bracket, "least_epsilon": near.least_epsilon}}
+    from cmpg.files.containers import plain_fields
+
+    names = ("lower", "upper", "reward_range", "candidate", "least_epsilon")
+    return {"near_potential": plain_fields({name: getattr(near, name) for name in names})}
 
 
 def certify(

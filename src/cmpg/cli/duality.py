@@ -26,7 +26,7 @@ def duality(
     coin is worth. For games that are known to have a potential.
     """
     from cmpg.duality.gap import duality_gap
-    from cmpg.files.containers import plain
+    from cmpg.files.containers import plain_fields
 
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed)
@@ -36,6 +36,5 @@ def duality(
         show(gap.summary())
         return
     words = ("nash", "primal_lower", "primal_upper", "rota", "correlated", "dual_lower", "dual_upper", "multipliers")
-    show_json(
-        plain({**{word: getattr(gap, word) for word in words}, "least_gap": gap.least, "greatest_gap": gap.greatest})
-    )
+    record = {word: getattr(gap, word) for word in words}
+    show_json(plain_fields({**record, "least_gap": gap.least, "greatest_gap": gap.greatest}))

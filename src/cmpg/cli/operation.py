@@ -5,6 +5,7 @@ Exit codes: 0 if every plan is certified, 1 if one is not, 2 for bad input or if
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -14,7 +15,7 @@ from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json, check_out, option
 from cmpg.cli.output import ProgressLine, remark, show, show_json
 from cmpg.cli.targets import GameArgument, chosen, converted, finite, option_types, spoken
-from cmpg.errors import CMPGError, FileError, NoSuchDayError, UnsupportedError
+from cmpg.errors import CMPGError, NoSuchDayError, UnsupportedError
 from cmpg.scenarios import SCENARIOS, Origin, scenario
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ def replan(
     as_json: Json = False,
 ) -> None:
     """Plan again during the day, within what the old plan promised."""
-    from cmpg.files.containers import plain
     from cmpg.files.plan_folder import begin_of, load_plan, save_plan
     from cmpg.operation.plans import replan as plan_again
     from cmpg.report.operation import replan_record, replan_summary
@@ -73,7 +73,7 @@ def replan(
         if close:
             day = run.game if new is None and begin == 0 else new
             new = _closed(_changed(run.origin, [], None, rebuild=True) if day is None else day, close, step)
-        seen = _observed(observed, run.game, new) if observed is not None else _Observed({}, [], [])
+        seen = _observed(observed, run.game, new) if observed is not None else _Observed()
         progress.begin("planning again")
         made = plan_again(
             plan,
@@ -90,7 +90,7 @@ def replan(
     for line in seen.remarks:
         remark(line)
     if as_json:
-        show_json(plain(replan_record(made)))
+        show_json(replan_record(made))
     else:
         show(replan_summary(made))
         show(f"written to {output}/; `cmpg report {output}` makes a page of it")
@@ -160,35 +160,26 @@ def _changed(origin: Origin, changes: list[str], game: Path | None, *, rebuild: 
     return named.build(**options)
 
 
+@dataclass(frozen=True)
 class _Observed:
     """What a file of observations says."""
 
-    def __init__(self, states: dict[Any, int], left: list[Any], remarks: list[str]) -> None:
-        self.states, self.left, self.remarks = states, left, remarks
+    states: dict[Any, int] = field(default_factory=dict)
+    left: list[Any] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
 
 def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
     """Read agents and states; a need that no state has is taken as the next larger one, and that is said."""
-    import csv
-
     from cmpg.report.tables import agent_index
-    from cmpg.scenarios.readers.text import read_lines
+    from cmpg.scenarios.readers.text import csv_rows
 
-    lines = [line for line in read_lines(path) if line.text.strip()]
-    rows = [next(csv.reader([line.text])) for line in lines]
-    head = [cell.strip() for cell in rows[0]] if rows else []
-    if head[:2] != ["agent", "state"]:
-        raise (lines[0].error if lines else _error(path))(
-            f"the columns are {', '.join(head)}; agent, state are required."
-        )
     known = {name: (game, i) for i, name in enumerate(game.names.all_agents(game.num_agents))}
     if new is not None:
         known |= {name: (new, i) for i, name in enumerate(new.names.all_agents(new.num_agents)) if name not in known}
-    found = _Observed({}, [], [])
-    for line, row in zip(lines[1:], rows[1:], strict=True):
-        if len(row) < 2:
-            raise line.error("an agent and its state are required.")
-        agent, word = (cell.strip() for cell in row[:2])
+    found = _Observed()
+    for row, line in csv_rows(path, ("agent", "state")):
+        agent, word = row["agent"], row["state"]
         names = tuple(known)[: game.num_agents if agent.isdecimal() else None]  # newcomers have no numbers yet
         try:
             name = names[agent_index(names, agent)]
@@ -202,12 +193,8 @@ def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
         if state is None:
             raise line.error(f"{name} has no state {word!r}; {note}")
         found.states[name] = state
-        found.remarks += [f"{name}: {word} is taken as {note}"] if note else []
+        found.remarks.extend([f"{name}: {word} is taken as {note}"] if note else [])
     return found
-
-
-def _error(path: Path) -> Any:
-    return lambda problem: FileError(f"{path}: {problem}")
 
 
 def _state_of(word: str, game: Game, agent: int) -> tuple[int | None, str]:
@@ -260,7 +247,6 @@ def operate(
     Beside it stand the day-ahead plan, which knows all agents in the morning and is changed only where something is
     closed, and a clairvoyant plan, which also knows what chance decides. With --lifelong there is nothing beside it.
     """
-    from cmpg.files.containers import plain
     from cmpg.operation.day import Luck, compared_day
     from cmpg.report.operation import operated_record, operated_summary
 
@@ -284,7 +270,7 @@ def operate(
                 )
             )
     if as_json:
-        show_json(plain(operated_record(done)))
+        show_json(operated_record(done))
     else:
         show(operated_summary(done))
     raise typer.Exit(0 if all(day.certified for day in done) else 1)
@@ -305,7 +291,6 @@ def _operate_tasks(
     target: Any, days: int, close: list[str] | None, *, seed: int, epsilon: float, as_json: bool
 ) -> NoReturn:
     """Operate a fleet whose robots get a next goal when they arrive."""
-    from cmpg.files.containers import plain
     from cmpg.operation.day import Luck, operate
     from cmpg.report.operation import tasks_record, tasks_summary
     from cmpg.scenarios.lifelong import LifelongTasks
@@ -322,7 +307,7 @@ def _operate_tasks(
         progress.begin("operating the fleet")
         done = operate(tasks, horizon=game.horizon, thresholds=game.thresholds, luck=Luck(seed + 1), epsilon=epsilon)
     if as_json:
-        show_json(plain(tasks_record(done, tasks.completed)))
+        show_json(tasks_record(done, tasks.completed))
     else:
         show(tasks_summary(done, tasks.completed))
     raise typer.Exit(0 if done.certified else 1)

@@ -78,7 +78,7 @@ def simulate(
 
 def _record(seen: Simulation, seed: int) -> dict[str, Any]:
     """Return a simulation in words that JSON knows."""
-    from cmpg.files.containers import plain
+    from cmpg.files.containers import plain_fields
     from cmpg.simulation.episodes import QUANTILES
 
     def rows(kind: str, names: Sequence[str], found: Estimates) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def _record(seen: Simulation, seed: int) -> dict[str, Any]:
     for j, row in enumerate(costs):
         row |= {"threshold": seen.thresholds[j], "exceeding": seen.exceeding[j]}
         row["quantiles"] = dict(zip(map(str, QUANTILES), seen.quantiles()[j], strict=True))
-    record: dict[str, Any] = plain(
+    return plain_fields(
         {
             "agrees": seen.agrees,
             "episodes": seen.episodes,
@@ -102,7 +102,6 @@ def _record(seen: Simulation, seed: int) -> dict[str, Any]:
             "costs": costs,
         }
     )
-    return record
 
 
 def show(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from cmpg import __version__
 from cmpg.comparison.comparison import GameComparison, Judged, Refusal
+from cmpg.files.containers import Fields, plain_fields
 from cmpg.summaries import Summary, Table, plain, table_markdown
 
 COLUMNS = (
@@ -93,27 +93,28 @@ def comparison_page(games: Mapping[str, GameComparison], *, command: str) -> str
     return "\n".join(lines)
 
 
-def comparison_record(games: Mapping[str, GameComparison], *, seed: int) -> dict[str, Any]:
-    """Return the comparison as a record of plain numbers and strings; a gap is null where the policy is infeasible."""
+def comparison_record(games: Mapping[str, GameComparison], *, seed: int) -> Fields:
+    """Return the comparison in words that JSON knows; a gap is null where the policy is infeasible."""
     records = {}
     for name, game in games.items():
         records[name] = {
-            "thresholds": game.thresholds.tolist(),
-            "start_costs": game.start_costs.tolist(),
+            "thresholds": game.thresholds,
+            "start_costs": game.start_costs,
             "is_potential": game.is_potential,
             "methods": [_entry_record(entry) for entry in game.entries],
             "restarts": {
                 "runs": game.restarts,
                 "status": game.restarted.status.name,
-                "welfare": float(game.restarted.values.sum()),
-                "potential_gained": _or_none(game.restarted_gain),
+                "welfare": game.restarted.values.sum(),
+                "potential_gained": game.restarted_gain,
                 "seconds": game.restarted_seconds,
             },
         }
-    return {"format": "cmpg-comparison", "version": 1, "cmpg": __version__, "seed": seed, "games": records}
+    head = {"format": "cmpg-comparison", "version": 1, "cmpg": __version__, "seed": seed}
+    return plain_fields({**head, "games": records})
 
 
-def _entry_record(entry: Judged | Refusal) -> dict[str, Any]:
+def _entry_record(entry: Judged | Refusal) -> Fields:
     if isinstance(entry, Refusal):
         return {"method": entry.name, "applies": False, "reason": entry.reason}
     return {
@@ -121,19 +122,15 @@ def _entry_record(entry: Judged | Refusal) -> dict[str, Any]:
         "applies": True,
         "settings": entry.found.settings,
         "feasible": entry.feasible,
-        "gap": _or_none(entry.gap),
+        "gap": entry.gap,
         "worst_violation": entry.found.worst_violation,
         "infeasible_iterates": entry.found.infeasible_iterates,
         "iterates": entry.found.iterates,
         "welfare": entry.welfare,
-        "potential_gained": _or_none(entry.potential_gained),
-        "costs": entry.found.costs.tolist(),
+        "potential_gained": entry.potential_gained,
+        "costs": entry.found.costs,
         "seconds": entry.found.seconds,
     }
-
-
-def _or_none(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
 
 
 def _cells(entry: Judged | Refusal) -> list[str]:

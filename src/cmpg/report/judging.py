@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cmpg.equilibrium.certificate import Feasibility, excess_text
+from cmpg.files.containers import Fields, plain_fields
 from cmpg.judging.audits import Audit, Interval, MeasuredDeviation
 from cmpg.judging.known import Change, Deviation, JudgedPolicy, verdict
 from cmpg.judging.side_by_side import SideBySide
@@ -139,29 +140,31 @@ def _ends(interval: Interval) -> str:
     return f"[{interval.lower:.4g}, {upper}]"
 
 
-def audit_record(found: Audit) -> dict[str, Any]:
-    """Return an audit as a record of plain numbers and strings; an upper end is null where there is no bound."""
+def audit_record(found: Audit) -> Fields:
+    """Return an audit in words that JSON knows; an upper end is null where there is no bound."""
+    return plain_fields(
+        {
+            "format": "cmpg-audit",
+            "version": 1,
+            "policy": found.name,
+            "delta": found.delta,
+            "feasible": found.feasible,
+            "violated": found.violated,
+            "exploitability": _pair(found.exploitability),
+            "gains": [_pair(gain) for gain in found.gains],
+            "values": [_pair(value) for value in found.values],
+            "costs": [_pair(cost) for cost in found.costs],
+            "thresholds": found.thresholds,
+            "vacuous": found.vacuous or None,
+            "remedy": found.remedy or None,
+            "samples": found.samples,
+            "assumptions": found.assumptions,
+        }
+    )
 
-    def pair(interval: Interval) -> list[float | None]:
-        return [_or_none(interval.lower), _or_none(interval.upper)]
 
-    return {
-        "format": "cmpg-audit",
-        "version": 1,
-        "policy": found.name,
-        "delta": found.delta,
-        "feasible": found.feasible,
-        "violated": found.violated,
-        "exploitability": pair(found.exploitability),
-        "gains": [pair(gain) for gain in found.gains],
-        "values": [pair(value) for value in found.values],
-        "costs": [pair(cost) for cost in found.costs],
-        "thresholds": found.thresholds.tolist(),
-        "vacuous": found.vacuous or None,
-        "remedy": found.remedy or None,
-        "samples": dict(found.samples),
-        "assumptions": list(found.assumptions),
-    }
+def _pair(interval: Interval) -> tuple[float, float]:
+    return interval.lower, interval.upper
 
 
 def audit_table(found: Sequence[Audit]) -> Table:
@@ -233,52 +236,47 @@ def costs_text(costs: Any, thresholds: Any) -> str:
     return (shown_text or "none") + (f", … ({len(costs)})" if len(costs) > MAX_COSTS else "")
 
 
-def side_by_side_record(together: SideBySide) -> dict[str, Any]:
-    """Return the table as a record of plain numbers and strings."""
-    bound = together.bound
-    return {
-        "format": "cmpg-judged",
-        "version": 1,
-        "best_known": _or_none(together.best_known),
-        "bound": None if bound is None else _or_none(bound.value),
-        "policies": [_record(together, judged) for judged in together.judged],
-    }
-
-
-def _record(together: SideBySide, judged: JudgedPolicy) -> dict[str, Any]:
-    certificate = judged.certificate
-    deviations = [
-        None
-        if each is None
-        else {
-            "agent": judged.names.agent(each.agent),
-            "gain": each.gain,
-            "value": each.value,
-            "costs": each.costs.tolist(),
-            "changes": [change_text(judged, each.agent, change) for change in each.changes],
+def side_by_side_record(together: SideBySide) -> Fields:
+    """Return the table in words that JSON knows."""
+    return plain_fields(
+        {
+            "format": "cmpg-judged",
+            "version": 1,
+            "best_known": together.best_known,
+            "bound": None if together.bound is None else together.bound.value,
+            "policies": [_record(together, judged) for judged in together.judged],
         }
-        for each in judged.deviations
-    ]
+    )
+
+
+def _record(together: SideBySide, judged: JudgedPolicy) -> Fields:
+    certificate = judged.certificate
     return {
         "policy": judged.name,
         "verdict": verdict(judged, epsilon=together.epsilon, allow_rounding=together.allow_rounding),
         "feasible": judged.feasible,
         "feasibility": certificate.feasibility.name,
-        "exploitability": _or_none(judged.exploitability),
-        "gains": [_or_none(gain) for gain in judged.gains.tolist()],
-        "values": judged.values.tolist(),
-        "costs": judged.costs.tolist(),
-        "thresholds": certificate.thresholds.tolist(),
+        "exploitability": judged.exploitability,
+        "gains": judged.gains,
+        "values": judged.values,
+        "costs": judged.costs,
+        "thresholds": certificate.thresholds,
         "welfare": judged.welfare,
-        "below_best_known": _or_none(judged.to_best_known),
-        "information": str(certificate.information),
+        "below_best_known": judged.to_best_known,
+        "information": certificate.information,
         "judged_by": certificate.judged_by,
-        "deviations": deviations,
+        "deviations": [None if each is None else _deviation_record(judged, each) for each in judged.deviations],
     }
 
 
-def _or_none(number: float) -> float | None:
-    return float(number) if math.isfinite(number) else None
+def _deviation_record(judged: JudgedPolicy, deviation: Deviation) -> Fields:
+    return {
+        "agent": judged.names.agent(deviation.agent),
+        "gain": deviation.gain,
+        "value": deviation.value,
+        "costs": deviation.costs,
+        "changes": [change_text(judged, deviation.agent, change) for change in deviation.changes],
+    }
 
 
 PAGE = """<!doctype html>

@@ -10,6 +10,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.equilibrium.result import Result
+from cmpg.files.containers import Fields, plain_fields
 from cmpg.games.game import Game
 from cmpg.operation.day import ComparedDay, OperatedDay
 from cmpg.operation.plans import AgentChange, Replan
@@ -102,30 +103,26 @@ def _least_change(changes: Sequence[AgentChange]) -> float:
     return MIN_CHANGE * max((abs(each.before) for each in changes if not math.isnan(each.before)), default=0.0)
 
 
-def replan_record(plan: Replan) -> dict[str, Any]:
-    """Return a new plan in words that JSON knows, but for arrays."""
+def replan_record(plan: Replan) -> Fields:
+    """Return a new plan in words that JSON knows."""
     budget = plan.budget
     known = not np.isnan(budget.spent).any()
-    return {
-        "status": plan.result.status.name,
-        "message": plan.result.message,
-        "at": plan.at,
-        "covers": plan.covers,
-        "spent": budget.spent if known else None,
-        "promised": budget.promised,
-        "allowed": budget.allowed,
-        "planned": budget.planned,
-        "thresholds": budget.thresholds,
-        "reserve": budget.reserve,
-        "seen_in_impossible_states": list(plan.impossible),
-        "changes": [
-            {"agent": each.agent, "before": _known(each.before), "after": _known(each.after)} for each in plan.changes
-        ],
-    }
-
-
-def _known(number: float) -> float | None:
-    return None if math.isnan(number) else number
+    return plain_fields(
+        {
+            "status": plan.result.status.name,
+            "message": plan.result.message,
+            "at": plan.at,
+            "covers": plan.covers,
+            "spent": budget.spent if known else None,
+            "promised": budget.promised,
+            "allowed": budget.allowed,
+            "planned": budget.planned,
+            "thresholds": budget.thresholds,
+            "reserve": budget.reserve,
+            "seen_in_impossible_states": plan.impossible,
+            "changes": [{"agent": each.agent, "before": each.before, "after": each.after} for each in plan.changes],
+        }
+    )
 
 
 def operated_summary(days: Sequence[ComparedDay]) -> Summary:
@@ -172,16 +169,18 @@ def tasks_summary(done: OperatedDay, completed: Sequence[int]) -> Summary:
     return Summary(word, sentence, (table, cost, *_times([done]), covers), good=done.certified)
 
 
-def tasks_record(done: OperatedDay, completed: Sequence[int]) -> dict[str, Any]:
-    """Return the same in words that JSON knows, but for arrays."""
-    return {
-        "certified": done.certified,
-        "completed": dict(zip(done.values, completed, strict=True)),
-        "plans": len(done.plans),
-        "costs": done.costs,
-        "thresholds": done.thresholds,
-        "cpu_seconds": list(done.seconds),
-    }
+def tasks_record(done: OperatedDay, completed: Sequence[int]) -> Fields:
+    """Return the same in words that JSON knows."""
+    return plain_fields(
+        {
+            "certified": done.certified,
+            "completed": dict(zip(done.values, completed, strict=True)),
+            "plans": len(done.plans),
+            "costs": done.costs,
+            "thresholds": done.thresholds,
+            "cpu_seconds": done.seconds,
+        }
+    )
 
 
 def _days_table(days: Sequence[ComparedDay]) -> Table:
@@ -229,26 +228,28 @@ def _means_table(days: Sequence[ComparedDay]) -> Table:
     return Table(("mean over days", "mean", "standard error"), tuple(rows))
 
 
-def operated_record(days: Sequence[ComparedDay]) -> dict[str, Any]:
-    """Return operated days in words that JSON knows, but for arrays."""
-    return {
-        "certified": all(day.certified for day in days),
-        "days": [
-            {
-                "day": day.name,
-                "agents": len(day.operated.values),
-                "plans": len(day.operated.plans),
-                "costs": day.operated.costs,
-                "thresholds": day.operated.thresholds,
-                "value": day.operated.value,
-                "day_ahead": {"costs": day.ahead.costs, "value": day.ahead.value},
-                "clairvoyant": {"costs": day.clairvoyant.costs, "value": float(day.clairvoyant.values.sum())},
-                "cpu_seconds": list(day.operated.seconds),
-                "waited": day.operated.waited,
-            }
-            for day in days
-        ],
-    }
+def operated_record(days: Sequence[ComparedDay]) -> Fields:
+    """Return operated days in words that JSON knows."""
+    return plain_fields(
+        {
+            "certified": all(day.certified for day in days),
+            "days": [
+                {
+                    "day": day.name,
+                    "agents": len(day.operated.values),
+                    "plans": len(day.operated.plans),
+                    "costs": day.operated.costs,
+                    "thresholds": day.operated.thresholds,
+                    "value": day.operated.value,
+                    "day_ahead": {"costs": day.ahead.costs, "value": day.ahead.value},
+                    "clairvoyant": {"costs": day.clairvoyant.costs, "value": day.clairvoyant.values.sum()},
+                    "cpu_seconds": day.operated.seconds,
+                    "waited": day.operated.waited,
+                }
+                for day in days
+            ],
+        }
+    )
 
 
 def _game(result: Result) -> Game:
