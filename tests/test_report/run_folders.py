@@ -9,6 +9,7 @@ from cmpg.equilibrium.sensitivity import sensitivity
 from cmpg.files.learning_folder import is_learning_run, load_learning_run
 from cmpg.files.run_folder import load_run
 from cmpg.report import page
+from cmpg.report.learning_page import write_learning_page
 
 SOLVED = {
     "counter-example": ["--restarts", "10", "--seed", "1"],
@@ -45,7 +46,7 @@ def solve_into(folder: Path, scenario: str) -> Path:
 def write_page(folder: Path, target: Path) -> int:
     """Write the page of a folder as `cmpg report` does, and return its size."""
     if is_learning_run(folder):
-        return page.write_learning_page(load_learning_run(folder), target)
+        return write_learning_page(load_learning_run(folder), target)
     run = load_run(folder)
     return page.write_page(run, target, sensitivity=sensitivity(run.result))
 

@@ -229,8 +229,10 @@ def report(
     from cmpg.files.devices import is_recommendation, load_recommendation
     from cmpg.files.learning_folder import is_learning_run, load_learning_run
     from cmpg.files.run_folder import load_run
-    from cmpg.report.page import write_learning_page, write_page, write_sweep_page
+    from cmpg.report.learning_page import write_learning_page
+    from cmpg.report.page import write_page
     from cmpg.report.recommendations import write_recommendation_page
+    from cmpg.report.sweep_page import write_sweep_page
     from cmpg.sweeps.rows import is_sweep, proved_sweep
 
     target = folder / "report.html" if output is None else output

@@ -17,7 +17,7 @@ from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Resume, Tasks, check_out, option
 from cmpg.cli.output import ProgressLine, remark, show
 from cmpg.cli.targets import GameArgument, converted, finite, option_types, spoken
-from cmpg.errors import CMPGError, FileError
+from cmpg.errors import FileError
 from cmpg.scenarios import scenario
 
 if TYPE_CHECKING:
@@ -70,10 +70,12 @@ def sweep(
     if found is None:
         found = _kept(output)
         remark(f"interrupted: {kept()}")
-    from cmpg.report.sweep_page import sweep_summaries
+    from cmpg.report.sweep_page import sweep_summaries, write_sweep_page
 
     show(*sweep_summaries(found))
-    page = _page(found, output) if found.complete else ""
+    if found.complete:
+        write_sweep_page(found, output / "report.html")
+    page = ", and report.html, which opens in any browser" if found.complete else ""
     show(f"written to {output}/: results.csv, the run folders{page}")
     proved = all(row.status in ("CERTIFIED", "INFEASIBLE") for row in found.rows)
     raise typer.Exit(0 if proved and found.complete else 1)
@@ -103,20 +105,6 @@ def _row_text(row: SweepRow) -> str:
     options = ", ".join(f"{spoken(name)[2:]} {value}" for name, value in row.options.items())
     worth = "" if row.welfare is None else f", welfare {row.welfare:.6g}"
     return f"{options}: {row.status}{worth}"
-
-
-def _page(found: Sweep, output: Path) -> str:
-    """Write the page where the optional extra is installed, and say so."""
-    from cmpg.report.page import write_sweep_page
-
-    try:
-        write_sweep_page(found, output / "report.html")
-    except FileError:
-        raise
-    except CMPGError as problem:
-        remark(f"no page is written: {problem}")
-        return ""
-    return ", and report.html, which opens in any browser"
 
 
 def _asked(

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cmpg import __version__
-from cmpg.files.containers import Fields
-from cmpg.files.learning_folder import LearnedRun, LearnedSeed
+from cmpg.files.containers import Fields, plain_fields
+from cmpg.files.learning_folder import RECORDS, LearnedRun, LearnedSeed
 from cmpg.learning.bounds import BoundRow, BoundsTable
 from cmpg.learning.slater import SlaterConstant
 from cmpg.learning.trials import Progress, Proportion, Trial, samples_left
 from cmpg.report.charts import Chart, ChartGroup, bounds_chart, samples_chart, unsafe_chart
+from cmpg.report.page import write_context_page
 from cmpg.report.wording import Headline
 from cmpg.summaries import Cell, Summary, Table, fixed, significant
+
+
+def write_learning_page(run: LearnedRun, target: Path) -> int:
+    """Write the page of a learning run, whole or not at all, and return its size in bytes."""
+    return write_context_page(lambda: learning_context(run), target, [run.folder / RECORDS])
 
 
 def learning_context(run: LearnedRun) -> tuple[dict[str, Any], list[ChartGroup]]:
@@ -282,30 +289,28 @@ def _size(number: float) -> str:
     return f"up to {number:.3g}" if number else "no"
 
 
-def bounds_record(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> dict[str, Any]:
-    """Return the bounds as plain numbers and strings; what is infinite or not known is null."""
-    return {
-        "format": "cmpg-bounds",
-        "version": 1,
-        "epsilon": table.epsilon,
-        "delta": table.delta,
-        "slater": {"value": _finite(slater.value), "exact": slater.exact},
-        "assumed_slack": _finite(table.slater),
-        "slacks_at_start": [_finite(slack) for slack in slacks],
-        "rows": [
-            {
-                "algorithm": row.algorithm,
-                "version": row.version,
-                "constants": dict(row.constants),
-                "samples": _finite(row.samples),
-                "programs": _finite(row.programs),
-                "runnable": row.runnable,
-                "reason": row.reason,
-            }
-            for row in table.rows
-        ],
-    }
-
-
-def _finite(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
+def bounds_record(table: BoundsTable, slater: SlaterConstant, slacks: Sequence[float]) -> Fields:
+    """Return the bounds in words that JSON knows; what is infinite or not known is null."""
+    return plain_fields(
+        {
+            "format": "cmpg-bounds",
+            "version": 1,
+            "epsilon": table.epsilon,
+            "delta": table.delta,
+            "slater": {"value": slater.value, "exact": slater.exact},
+            "assumed_slack": table.slater,
+            "slacks_at_start": slacks,
+            "rows": [
+                {
+                    "algorithm": row.algorithm,
+                    "version": row.version,
+                    "constants": dict(row.constants),
+                    "samples": row.samples,
+                    "programs": row.programs,
+                    "runnable": row.runnable,
+                    "reason": row.reason,
+                }
+                for row in table.rows
+            ],
+        }
+    )

@@ -17,7 +17,7 @@ import logging
 import re
 import shlex
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -73,8 +73,6 @@ from cmpg.summaries import Table, plain, table_html
 
 if TYPE_CHECKING:
     from cmpg.equilibrium.sensitivity import Sensitivity
-    from cmpg.files.learning_folder import LearnedRun
-    from cmpg.sweeps.rows import Sweep
 
 _LOG = logging.getLogger(__name__)
 
@@ -124,8 +122,6 @@ def write_page(run: FinishedRun, target: Path, *, sensitivity: Sensitivity | Non
 
     Raises
     ------
-    CMPGError
-        The optional extra is not installed.
     FileError
         The page cannot be written.
     """
@@ -144,56 +140,57 @@ def write_result_page(result: Result, target: Path, *, sensitivity: Sensitivity 
         return _write(lambda: _context(load_run(folder), sensitivity, shown=Path("run")), target)
 
 
-def write_learning_page(run: LearnedRun, target: Path) -> int:
-    """Write the page of a learning run, whole or not at all, and return its size in bytes."""
-    return _write(lambda: _learned(run), target)
+def write_context_page(
+    build: Callable[[], tuple[dict[str, Any], list[ChartGroup]]], target: Path, files: Sequence[Path] = ()
+) -> int:
+    """Write a page without a claim that the browser could check, from what the template names and its charts.
 
-
-def write_sweep_page(found: Sweep, target: Path) -> int:
-    """Write the page of a sweep, whole or not at all, and return its size in bytes."""
-    return _write(lambda: _swept(found), target)
-
-
-def write_context_page(build: Callable[[], tuple[dict[str, Any], list[ChartGroup]]], target: Path) -> int:
-    """Write a page without a claim that the browser could check, from what the template names and its charts."""
-    return _write(lambda: _without_claim(*build(), []), target)
+    It carries the files that are there and small enough.
+    """
+    return _write(lambda: _without_claim(*build(), files), target)
 
 
 def _write(build: Callable[[], dict[str, Any]], target: Path) -> int:
-    if target.is_dir():
-        raise FileError(f"{target}: is a folder; name a file, such as {target / 'report.html'}.")
-    render = _renderer()
-    page = render(build()).encode(errors="backslashreplace")
-    write_atomically(target, lambda stream: stream.write(page))
-    return len(page)
-
-
-def _renderer() -> Callable[[dict[str, Any]], str]:
-    """Return what renders the template."""
+    """Render the template with what it names, and write the page."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
+    if target.is_dir():
+        raise FileError(f"{target}: is a folder; name a file, such as {target / 'report.html'}.")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["table"] = lambda table, name: Markup(table_html(table, name=name))
     # Characters that could turn the text around are shown as their escapes.
     environment.finalize = lambda value: plain(value, lines=True) if type(value) is str else value
     template = environment.from_string(page_part("page.html.j2"))
-    raw = ("css", "js", "figures", "checker")
-
-    def render(context: dict[str, Any]) -> str:
-        safe = {name: Markup(context[name]) for name in raw}
-        if context["chosen"] is not None:
-            safe["chosen"] = Markup(inside_script(context["chosen"]))
-        if context["view"] is not None:
-            context["view"]["json"] = Markup(context["view"]["json"])
-        return template.render(context | safe)
-
-    return render
+    context = NOTHING | {"css": page_part("page.css"), "js": "".join(map(page_part, SCRIPTS))} | build()
+    safe = {name: Markup(context[name]) for name in ("css", "js", "figures", "checker")}
+    if context["chosen"] is not None:
+        safe["chosen"] = Markup(inside_script(context["chosen"]))
+    if context["view"] is not None:
+        context["view"]["json"] = Markup(context["view"]["json"])
+    page = template.render(context | safe).encode(errors="backslashreplace")
+    write_atomically(target, lambda stream: stream.write(page))
+    return len(page)
 
 
 def page_part(name: str) -> str:
     """Return a file of this room: a style, a script, a template."""
     return files("cmpg.report").joinpath(name).read_text("utf-8")
+
+
+SCRIPTS = ("charts.js", "viewer.js", "page.js")
+
+NOTHING: dict[str, Any] = dict.fromkeys(
+    (
+        *("agents", "budget", "chosen", "claim", "constraints", "course", "day", "equilibria", "how_good", "knees"),
+        *("outcomes", "quality", "recommended", "script", "seeds", "simulated", "sweep", "translation", "view"),
+    )
+) | {
+    **dict.fromkeys(("certify", "checker", "options", "proof"), ""),
+    **dict.fromkeys(("chart_groups", "downloads", "equilibria_charts", "too_large"), ()),
+    "has_course": False,
+}
+"""What the template names and few pages have."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +223,10 @@ class _Gallery:
             places.append(place)
         return places
 
+    def to_json(self) -> str:
+        """Return all figures as JSON that is safe inside a script element."""
+        return inside_script(json.dumps(self.figures, separators=(",", ":")))
+
     def hang_group(self, group: ChartGroup) -> dict[str, Any]:
         """Give charts that are read together their places, below one title."""
         return {"title": group.title, "caption": group.caption, "places": self.hang(lambda: group.charts)}
@@ -253,18 +254,10 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "provenance": provenance_of(run),
         "proof": _proof_words(run),
         "certify": "" if run.folder is None else _certify_command(shown or run.folder, result),
-        "seeds": None,
-        "sweep": None,
-        "knees": None,
-        "chosen": None,
-        "recommended": None,
-        "chart_groups": [],
         "script": _has_script(run),
         "claim": _claim(run),
         "checker": page_part("check.js"),
         "translation": _translation(run),
-        "css": page_part("page.css"),
-        "js": page_part("charts.js") + page_part("viewer.js") + page_part("page.js"),
         **_downloads(run),
         **_results(run, gallery),
         "course": _course(run, gallery) if result.trace else None,
@@ -281,8 +274,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
     missing = {"course": has_course, "policy": context["view"], "budget": context["budget"]}
     context["has_course"] = has_course
     context["tabs"] = [{"id": key, "name": name} for key, name in names.items() if missing.get(key, True)]
-    context["figures"] = inside_script(json.dumps(gallery.figures, separators=(",", ":")))
-    return context
+    return context | {"figures": gallery.to_json()}
 
 
 def _certify_command(folder: Path, result: Result) -> str:
@@ -292,54 +284,15 @@ def _certify_command(folder: Path, result: Result) -> str:
     return shlex.join([*words, "--epsilon", f"{result.epsilon:g}", *(["--exact"] if exact else [])])
 
 
-def _learned(run: LearnedRun) -> dict[str, Any]:
-    """Everything that the template names, for a learning run: no claim to check by hand, but a table of seeds."""
-    from cmpg.files.learning_folder import RECORDS  # on use, with the page: they bring learners
-    from cmpg.report.learning_page import learning_context
-
-    context, groups = learning_context(run)
-    records = (run.folder / RECORDS).read_bytes()
-    link = {"name": RECORDS, "href": _data_uri(RECORDS, records), "size": _size(len(records))}
-    return _without_claim(context, groups, [link] if len(records) <= LARGEST_FILE else [])
-
-
-def _swept(found: Sweep) -> dict[str, Any]:
-    """Everything that the template names, for a sweep: curves, and a table of runs."""
-    from cmpg.report.sweep_page import sweep_context  # on use: pages of one run need no sweeps
-
-    context, groups = sweep_context(found)
-    path = None if found.folder is None else found.folder / "results.csv"
-    content = b"" if path is None or not path.is_file() else path.read_bytes()
-    link = {"name": "results.csv", "href": _data_uri("results.csv", content), "size": _size(len(content))}
-    return _without_claim(context, groups, [link] if 0 < len(content) <= LARGEST_FILE else [])
-
-
-def _without_claim(
-    context: dict[str, Any], groups: list[ChartGroup], downloads: list[dict[str, str]]
-) -> dict[str, Any]:
+def _without_claim(context: dict[str, Any], groups: list[ChartGroup], files: Sequence[Path]) -> dict[str, Any]:
     """Add what a page has that is about several runs: no claim to check by hand."""
     gallery = _Gallery()
-    nothing = ("agents", "outcomes", "constraints", "equilibria", "course", "view", "simulated", "budget", "script")
-    context = (
-        {
-            name: None
-            for name in (*nothing, "how_good", "quality", "seeds", "sweep", "knees", "chosen", "recommended", "day")
-        }
-        | {"has_course": False}
-        | {"proof": "", "too_large": [], "equilibria_charts": [], "options": ""}
-        | context
-    )
+    contents = {path.name: path.read_bytes() for path in files if path.is_file()}
     return context | {
-        "certify": "",
-        "claim": None,
-        "checker": "",
-        "translation": None,
-        "css": page_part("page.css"),
-        "js": page_part("charts.js") + page_part("viewer.js") + page_part("page.js"),
-        "downloads": downloads,
+        "downloads": _links({name: body for name, body in contents.items() if len(body) <= LARGEST_FILE}),
         "chart_groups": [gallery.hang_group(group) for group in groups],
         "tabs": [{"id": "result", "name": "Result"}, {"id": "proof", "name": "Provenance"}],
-        "figures": inside_script(json.dumps(gallery.figures, separators=(",", ":"))),
+        "figures": gallery.to_json(),
     }
 
 
@@ -454,16 +407,14 @@ def _course(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:
 
 
 def _view(run: FinishedRun, found: Incumbent) -> dict[str, Any]:
-    steps = found.policy.shapes[0][0]
     try:
         view = view_of(run.game, found.policy.floats(), run.drawing)
     except TooLargeError as problem:
-        return {"json": "", "words": "", "note": f"This is not drawn: {str(problem).rstrip('.')}", "steps": steps}
+        return {"json": "", "words": "", "note": f"This is not drawn: {str(problem).rstrip('.')}"}
     return {
         "json": inside_script(view.to_json()),
         "words": " ".join([VIEW_WORDS[view.kind], *([FLEET_WORDS] if any(view.fields.get("goals", ())) else [])]),
         "note": view.note[:1].upper() + view.note[1:],
-        "steps": steps,
     }
 
 
@@ -534,14 +485,18 @@ def _downloads(run: FinishedRun) -> dict[str, Any]:
     contents = {path.name: path.read_bytes() for path in small}
     if _has_script(run):
         contents["independent_check.py"] = stand_alone().encode()
-    links = [{"name": name, "href": _data_uri(name, body), "size": _size(len(body))} for name, body in contents.items()]
-    return {"downloads": links, "too_large": [path.name for path in here if path not in small]}
+    return {"downloads": _links(contents), "too_large": [path.name for path in here if path not in small]}
 
 
-def _data_uri(name: str, body: bytes) -> str:
+def _links(contents: Mapping[str, bytes]) -> list[dict[str, str]]:
+    """Return files, by their names, as links that hold them."""
     kinds = {".json": "application/json", ".csv": "text/csv", ".py": "text/x-python"}
-    kind = kinds.get(Path(name).suffix, "application/octet-stream")
-    return f"data:{kind};base64,{base64.b64encode(body).decode()}"
+    links = []
+    for name, body in contents.items():
+        kind = kinds.get(Path(name).suffix, "application/octet-stream")
+        href = f"data:{kind};base64,{base64.b64encode(body).decode()}"
+        links.append({"name": name, "href": href, "size": _size(len(body))})
+    return links
 
 
 def _size(count: int) -> str:

@@ -16,6 +16,7 @@ from cmpg import __version__
 from cmpg.errors import CMPGError
 from cmpg.files.run_folder import read_drawn
 from cmpg.report.charts import Chart, ChartGroup, chart_along, line_of
+from cmpg.report.page import write_context_page
 from cmpg.report.viewer import view_of
 from cmpg.report.wording import Headline
 from cmpg.scenarios import SPOKEN
@@ -151,6 +152,12 @@ def fall_lines(found: Sweep) -> list[str]:
 
 def _group(others: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {_shown(value)}" for name, value in others.items())
+
+
+def write_sweep_page(found: Sweep, target: Path) -> int:
+    """Write the page of a sweep, whole or not at all, and return its size in bytes."""
+    files = [] if found.folder is None else [found.folder / "results.csv"]
+    return write_context_page(lambda: sweep_context(found), target, files)
 
 
 def sweep_context(found: Sweep) -> tuple[dict[str, Any], list[ChartGroup]]:
