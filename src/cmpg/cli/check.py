@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+import cmpg
+from cmpg import equilibrium, files, games, report
 from cmpg.cli.crowds import certify_crowd_target, refuse_for_crowds
 from cmpg.cli.options import DEFAULT_EPSILON, AllowRounding, Epsilon, Exact, Json, Seed, changed, option
 from cmpg.cli.output import ProgressLine, remark, rescaling_message, show, show_json
@@ -33,38 +35,31 @@ def check(target: GameArgument, seed: Seed = None, as_json: Json = False) -> Non
     import numpy as np
 
     from cmpg.equilibrium.discounted import discounted_start
-    from cmpg.equilibrium.starts.min_cost import feasible_start
-    from cmpg.files.records import check_record
-    from cmpg.games.local.discounted import DiscountedLocalGame
-    from cmpg.games.potential.check import Verdict, check_potential
-    from cmpg.report.display import check_summaries
 
     with ProgressLine("building the game") as progress:
         game: Any = target.build(seed=seed)
         progress.begin("looking for a feasible policy")
-        long = isinstance(game, DiscountedLocalGame)
-        found = discounted_start(game, game.steps_for(DEFAULT_EPSILON)) if long else feasible_start(game)
+        long = isinstance(game, cmpg.DiscountedLocalGame)
+        found = discounted_start(game, game.steps_for(DEFAULT_EPSILON)) if long else cmpg.feasible_start(game)
         progress.begin("checking the potential")
-        potential = check_potential(game.truncated(1) if long else game, rng=np.random.default_rng(seed or 0))
+        potential = cmpg.check_potential(game.truncated(1) if long else game, rng=np.random.default_rng(seed or 0))
         progress.begin("measuring the distance from potentials")
-        near = _near(game, seed or 0) if potential.verdict is Verdict.REFUTED else None
+        near = _near(game, seed or 0) if potential.verdict is games.Verdict.REFUTED else None
     if as_json:
-        show_json({**check_record(game, found, potential), **_near_record(near)})
+        show_json({**files.records.check_record(game, found, potential), **_near_record(near)})
     else:
-        show(*check_summaries(game, found, potential))
+        show(*report.display.check_summaries(game, found, potential))
         if near is not None:
             show(near if isinstance(near, str) else near.summary())
-    raise typer.Exit(0 if found.policy is not None and potential.verdict is not Verdict.REFUTED else 1)
+    raise typer.Exit(0 if found.policy is not None and potential.verdict is not games.Verdict.REFUTED else 1)
 
 
 def _near(game: Game, seed: int) -> NearPotential | str:
     """Return how far a game is from having a potential, or why that is not known."""
     import numpy as np
 
-    from cmpg.games.potential.near import near_potential
-
     try:
-        return near_potential(game, rng=np.random.default_rng(seed))
+        return games.near_potential(game, rng=np.random.default_rng(seed))
     except (TooLargeError, UnsupportedError) as problem:
         return f"how near it is to a potential is not known: {problem}"
 
@@ -75,10 +70,9 @@ def _near_record(near: NearPotential | str | None) -> dict[str, Any]:
         return {}
     if isinstance(near, str):
         return {"near_potential": None, "near_potential_message": near}
-    from cmpg.files.containers import plain_fields
 
     names = ("lower", "upper", "reward_range", "candidate", "least_epsilon")
-    return {"near_potential": plain_fields({name: getattr(near, name) for name in names})}
+    return {"near_potential": files.containers.plain_fields({name: getattr(near, name) for name in names})}
 
 
 def certify(
@@ -109,16 +103,7 @@ def certify(
     Backward induction alone decides, whatever found the policy. Exit code 0 if the claim is proved, 1 otherwise.
     """
     from cmpg.arrays import counted_rescaling
-    from cmpg.equilibrium.best_responses import proposed_multipliers
-    from cmpg.equilibrium.certificate import certify as judge
     from cmpg.equilibrium.certificate import check_multipliers
-    from cmpg.files.containers import file_kind
-    from cmpg.files.devices import KIND as DEVICE
-    from cmpg.files.devices import load_device
-    from cmpg.files.records import names_record
-    from cmpg.games.crowd.game import CrowdGame
-    from cmpg.games.risk import CVaRGame
-    from cmpg.report.certificates import verification_summary
 
     if is_proof_file(target.name):
         _certify_file(target.name, policy, as_json=as_json)
@@ -133,7 +118,7 @@ def certify(
     with ProgressLine("building the game") as progress:
         with counted_rescaling() as rescaling:
             built: Any = target.build(seed=seed, exact=exact and not budgets.words)
-            if isinstance(built, CrowdGame):
+            if isinstance(built, cmpg.CrowdGame):
                 given = {"--exact": exact, "--verified": verified, "--model-error": model_error != 0}
                 refuse_for_crowds([*(name for name, is_given in given.items() if is_given), *changed(budgets)])
                 progress.stop()
@@ -141,35 +126,39 @@ def certify(
             game: Game = built
             risky = with_budgets(game, budgets)
             progress.begin("checking the claim")
-            if isinstance(risky, CVaRGame):
+            if isinstance(risky, games.CVaRGame):
                 if verified or model_error:
                     raise CMPGError(
                         "--cvar is judged in floats or with --exact: leave --verified and --model-error out."
                     )
-                judged = judge(risky, policy_of(policy, risky.base, exact=exact)[0], exact=exact)
-                names = {**names_record(game), "constraint_names": list(risky.constraint_names)}
+                judged = cmpg.certify(risky, policy_of(policy, risky.base, exact=exact)[0], exact=exact)
+                names = {**files.records.names_record(game), "constraint_names": list(risky.constraint_names)}
                 progress.stop()
                 _conclude(judged, names, epsilon, allow_rounding=allow_rounding, as_json=as_json)
             game = risky
-            if file_kind(policy) == DEVICE:
-                device, prices, concept = load_device(policy, exact=exact)
+            if files.containers.file_kind(policy) == files.devices.KIND:
+                device, prices, concept = files.devices.load_device(policy, exact=exact)
                 device.check_fits(game)
-                judged = judge(game, device, prices, concept=concept, exact=exact, model_error=model_error)
+                judged = cmpg.certify(game, device, prices, concept=concept, exact=exact, model_error=model_error)
                 progress.stop()
-                _conclude(judged, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
+                _conclude(
+                    judged, files.records.names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json
+                )
             tables, multipliers = policy_of(policy, game, exact=exact)
         if rescaling.rows:
             remark(rescaling_message(rescaling.rows))
         if multipliers is None and len(game.thresholds):
             remark("the policy file has no multipliers: best responses are computed to propose some")
-            multipliers = proposed_multipliers(game, tables)
+            multipliers = equilibrium.proposed_multipliers(game, tables)
         if verified:
             progress.begin("cmpg-verify checks the claim")
             from cmpg.equilibrium.verified import verify
 
             found = verify(game, tables, check_multipliers(game, multipliers), epsilon)
         else:
-            certificate = judge(game, tables, multipliers, exact=exact, model_error=finite("model-error", model_error))
+            certificate = cmpg.certify(
+                game, tables, multipliers, exact=exact, model_error=finite("model-error", model_error)
+            )
     if verified:
         if as_json:
             show_json(
@@ -180,9 +169,9 @@ def certify(
                 }
             )
         else:
-            show(verification_summary(found))
+            show(report.certificates.verification_summary(found))
         raise typer.Exit(0 if found.proved else 1)
-    _conclude(certificate, names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
+    _conclude(certificate, files.records.names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
 
 
 def _certify_file(path: str, policy: Path | None, *, as_json: bool) -> NoReturn:
@@ -213,14 +202,11 @@ def _conclude(
     certificate: Certificate, names: Mapping[str, Any], epsilon: float, *, allow_rounding: float, as_json: bool
 ) -> NoReturn:
     """Say whether a claim holds, and exit."""
-    from cmpg.files.records import certificate_record
-    from cmpg.report.certificates import claim_summary
-
     proved = certificate.proves(epsilon)
     accepted = certificate.proves(epsilon, allow_rounding=allow_rounding)
     if as_json:
         claim = {"claimed_epsilon": epsilon, "proved": proved, "allow_rounding": allow_rounding, "accepted": accepted}
-        show_json({**certificate_record(certificate), **names, **claim})
+        show_json({**files.records.certificate_record(certificate), **names, **claim})
     else:
-        show(claim_summary(certificate, epsilon, allow_rounding=allow_rounding))
+        show(report.certificates.claim_summary(certificate, epsilon, allow_rounding=allow_rounding))
     raise typer.Exit(0 if accepted else 1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cmpg import comparison, files, report
 from cmpg.cli.options import Json, Tasks, check_out_file, option
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import Target, complete_game
@@ -55,20 +56,17 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare CA-CMPG with other methods on the same games."""
-    from cmpg.files.containers import write_text
-    from cmpg.report.comparison import comparison_page, comparison_record, comparison_summaries
-
     check_out_file(output, ".md")
     chosen = games or list(QUICK_SCENARIOS if quick else SCENARIOS)
     found = _compared(chosen, _Plan(quick, seed, restarts), jobs=tasks.where)
     if output is not None:
         settings = [*(["--quick"] if quick else []), "--seed", str(seed), "--restarts", str(restarts)]
         command = shlex.join(["cmpg", "compare", *(games or []), *settings, "--out", str(output)])
-        write_text(output, comparison_page(found, command=command))
+        files.containers.write_text(output, report.comparison.comparison_page(found, command=command))
     if as_json:
-        show_json(comparison_record(found, seed=seed))
+        show_json(report.comparison.comparison_record(found, seed=seed))
     else:
-        show(*comparison_summaries(found))
+        show(*report.comparison.comparison_summaries(found))
     ours = [entry for game in found.values() for entry in game.judged if entry.name == "CertifiedAscent"]
     raise typer.Exit(0 if all(entry.certificate.proves(1e-6) for entry in ours) else 1)
 
@@ -85,11 +83,11 @@ class _Plan:
         """Compare the methods on one game."""
         import numpy as np
 
-        from cmpg.comparison.comparison import METHODS, QUICK_METHODS, compare
+        from cmpg.comparison.comparison import METHODS, QUICK_METHODS
 
         methods = QUICK_METHODS if self.quick else METHODS
         rng = np.random.default_rng(self.seed)
-        return compare(game, rng=rng, methods=methods, restarts=self.restarts, on_progress=tell)
+        return comparison.compare(game, rng=rng, methods=methods, restarts=self.restarts, on_progress=tell)
 
 
 def _compared(targets: list[str], plan: _Plan, *, jobs: Jobs) -> dict[str, GameComparison]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import cmpg
+from cmpg import files, interop
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Seed, option
 from cmpg.cli.output import remark, show
@@ -44,13 +46,12 @@ def convert(
     seed: Seed = None,
 ) -> None:
     """Convert a game, or a policy, to another file format."""
-    from cmpg.files.containers import check_new_file, checked_ending, write_text
     from cmpg.games.rationals import is_exact
 
-    kind = checked_ending(output, (".json", ".npz", ".nfg", ".csv", ".prism"))
+    kind = files.containers.checked_ending(output, (".json", ".npz", ".nfg", ".csv", ".prism"))
     paths = [output, output.with_suffix(".props")] if kind == ".prism" else [output]
     for path in paths:
-        check_new_file(path)
+        files.containers.check_new_file(path)
     on_interrupt(written(*paths))
     if _is_policy(target.name):
         _convert_policy(target.name, output, policy_version, exact=exact)
@@ -59,46 +60,45 @@ def convert(
     if kind in (".json", ".npz"):
         if kind == ".npz" and is_exact(game):
             remark("a .npz holds floats: numbers that are none are rounded; .json, .nfg and .csv keep them")
-        from cmpg.files.games import save_game
 
-        save_game(game, output)
+        files.games.save_game(game, output)
     else:
         texts = [_text(game, kind, without_constraints)] if kind != ".prism" else _prism(game, agent, policy)
         for path, text in zip(paths, texts, strict=True):
-            write_text(path, text)
+            files.containers.write_text(path, text)
     show(f"written to {' and '.join(map(str, paths))}")
 
 
 def _is_policy(name: str) -> bool:
-    from cmpg.files.containers import ENDINGS, file_kind
-
-    return name.lower().endswith(ENDINGS) and Path(name).is_file() and file_kind(name) == "cmpg-policy"
+    return (
+        name.lower().endswith(files.containers.ENDINGS)
+        and Path(name).is_file()
+        and files.containers.file_kind(name) == "cmpg-policy"
+    )
 
 
 def _convert_policy(source: str, output: Path, version: int | None, *, exact: bool) -> None:
-    from cmpg.files.policies import load_policy, save_policy
-
     if output.suffix.lower() not in (".json", ".npz"):
         raise FileError(f"{output}: a policy is written as .json or .npz; `cmpg export` writes it as a table of rules.")
-    policy, multipliers = load_policy(source, exact=exact)
-    save_policy(output, policy, multipliers=multipliers, version=None if version is None else 1 if version == 1 else 2)
+    policy, multipliers = files.policies.load_policy(source, exact=exact)
+    files.policies.save_policy(
+        output, policy, multipliers=multipliers, version=None if version is None else 1 if version == 1 else 2
+    )
     show(f"written to {output}")
 
 
 def _text(game: Game, kind: str, without_constraints: bool) -> str:
-    from cmpg.interop.gambit import nfg_text
-    from cmpg.interop.long_table import table_text
-
     joint = joint_form(game, wanted="has no table of joint actions")
-    return nfg_text(joint, without_constraints=without_constraints) if kind == ".nfg" else table_text(joint)
+    return (
+        interop.nfg_text(joint, without_constraints=without_constraints)
+        if kind == ".nfg"
+        else interop.table_text(joint)
+    )
 
 
 def _prism(game: Game, agent: int, policy: Path | None) -> list[str]:
-    from cmpg.interop.prism import to_prism
-    from cmpg.policy import JointPolicy
-
     if agent >= game.num_agents:
         raise GameError(f"--agent is {agent}; the agents are counted from 0 to {game.num_agents - 1}.")
-    others = JointPolicy.uniform(game.policy_shapes) if policy is None else policy_of(policy, game)[0]
-    problem = to_prism(game.at(others).induced_cmdp(agent))
+    others = cmpg.JointPolicy.uniform(game.policy_shapes) if policy is None else policy_of(policy, game)[0]
+    problem = interop.to_prism(game.at(others).induced_cmdp(agent))
     return [problem.model, problem.properties]

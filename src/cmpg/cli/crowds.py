@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from cmpg import equilibrium, files, report
 from cmpg.cli.options import check_words
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.errors import CMPGError
@@ -28,19 +29,14 @@ def refuse_for_crowds(given: Sequence[str]) -> None:
 
 def solve_crowd_target(game: CrowdGame, request: Request, wanted: SolveOutput, progress: ProgressLine) -> NoReturn:
     """Solve a crowd, show it, and keep it in a folder if one is named."""
-    from cmpg.equilibrium.crowds.solve import solve_crowd
-    from cmpg.files.crowds import crowd_result_record, save_crowd_run
-    from cmpg.report.crowds import crowd_summary
-    from cmpg.report.display import translation_lines
-
     epsilon, seed = request.claim.epsilon, request.execution.seed
-    result = solve_crowd(game, epsilon=epsilon, time_limit=request.seconds_left, rng=seed or 0)
+    result = equilibrium.solve_crowd(game, epsilon=epsilon, time_limit=request.seconds_left, rng=seed or 0)
     progress.stop()
-    record = None if wanted.output is None else save_crowd_run(wanted.output, result, seed=seed)
+    record = None if wanted.output is None else files.crowds.save_crowd_run(wanted.output, result, seed=seed)
     if wanted.as_json:
-        show_json(record or crowd_result_record(result, seed=seed))
+        show_json(record or files.crowds.crowd_result_record(result, seed=seed))
     else:
-        show(crowd_summary(result), *translation_lines(game.names.legend))
+        show(report.crowds.crowd_summary(result), *report.display.translation_lines(game.names.legend))
         if wanted.output is not None:
             proved = result.certificate_or_none is not None
             check = check_words(wanted.output, "policy.npz", epsilon=epsilon) if proved else ""
@@ -52,17 +48,16 @@ def certify_crowd_target(
     game: CrowdGame, path: Path, *, epsilon: float, allow_rounding: float, as_json: bool
 ) -> NoReturn:
     """Judge a policy of a crowd."""
-    from cmpg.equilibrium.crowds.certificate import certify_crowd
-    from cmpg.files.containers import plain
-    from cmpg.files.crowds import crowd_certificate_record, load_crowd_policy
-    from cmpg.report.crowds import crowd_certificate_summary
-
-    policy, multipliers = load_crowd_policy(path)
-    certificate = certify_crowd(game, policy, multipliers)
+    policy, multipliers = files.crowds.load_crowd_policy(path)
+    certificate = equilibrium.certify_crowd(game, policy, multipliers)
     proved = certificate.proves(epsilon, allow_rounding=allow_rounding)
     if as_json:
-        show_json(plain({**crowd_certificate_record(certificate), "proved": proved, "claimed_epsilon": epsilon}))
+        show_json(
+            files.containers.plain(
+                {**files.crowds.crowd_certificate_record(certificate), "proved": proved, "claimed_epsilon": epsilon}
+            )
+        )
     else:
-        show(crowd_certificate_summary(certificate))
+        show(report.crowds.crowd_certificate_summary(certificate))
         show(f"{'PROVED' if proved else 'NOT PROVED'}: feasible, and no agent gains more than {epsilon:g} by deviating")
     raise typer.Exit(0 if proved else 1)

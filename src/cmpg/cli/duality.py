@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cmpg import files
 from cmpg.cli.options import Epsilon, Json, Seed, option
 from cmpg.cli.output import ProgressLine, show, show_json
 from cmpg.cli.targets import GameArgument
@@ -26,7 +27,6 @@ def duality(
     coin is worth. For games that are known to have a potential.
     """
     from cmpg.duality.gap import duality_gap
-    from cmpg.files.containers import plain_fields
 
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed)
@@ -37,4 +37,4 @@ def duality(
         return
     words = ("nash", "primal_lower", "primal_upper", "rota", "correlated", "dual_lower", "dual_upper", "multipliers")
     record = {word: getattr(gap, word) for word in words}
-    show_json(plain_fields({**record, "least_gap": gap.least, "greatest_gap": gap.greatest}))
+    show_json(files.containers.plain_fields({**record, "least_gap": gap.least, "greatest_gap": gap.greatest}))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 import typer
 
+import cmpg
+from cmpg import comparison, files, judging, report
 from cmpg.cli.options import (
     DEFAULT_EPSILON,
     AllowRounding,
@@ -31,7 +33,6 @@ from cmpg.summaries import Summary
 
 if TYPE_CHECKING:
     from cmpg.games.game import Game
-    from cmpg.policy import JointPolicy
 
 BESIDE = ("ours", "independent", "selfish", "planner")
 """Policies that are computed to stand beside those that are given."""
@@ -148,17 +149,6 @@ def judge(
 
 def _judge_by_proof(target: Target, words: list[str], beside: list[str], proof: Proof, wanted: JudgeOutput) -> NoReturn:
     """Judge policies of a known game, and some that are computed beside them; print what was found, and exit."""
-    from cmpg.files.containers import write_text
-    from cmpg.judging.side_by_side import judge_side_by_side
-    from cmpg.report.formats import write_table
-    from cmpg.report.judging import (
-        judged_summary,
-        side_by_side_page,
-        side_by_side_record,
-        side_by_side_summary,
-        side_by_side_table,
-    )
-
     check_out_file(wanted.output, *FORMS)
     with ProgressLine("building the game") as progress:
         game = target.build(seed=wanted.seed, exact=proof.exact)
@@ -167,7 +157,7 @@ def _judge_by_proof(target: Target, words: list[str], beside: list[str], proof: 
             progress.begin(f"computing {name}")
             given[name] = _computed(name, game, wanted.seed or 0)
         progress.begin("judging")
-        together = judge_side_by_side(
+        together = cmpg.judge_side_by_side(
             game,
             given,
             epsilon=proof.epsilon,
@@ -177,15 +167,17 @@ def _judge_by_proof(target: Target, words: list[str], beside: list[str], proof: 
         )
     if wanted.output is not None:
         if wanted.output.suffix.lower() == ".html":
-            write_text(wanted.output, side_by_side_page(together, title=f"Policies of {target.name}"))
+            files.containers.write_text(
+                wanted.output, report.judging.side_by_side_page(together, title=f"Policies of {target.name}")
+            )
         else:
-            write_table(side_by_side_table(together), wanted.output)
+            report.formats.write_table(report.judging.side_by_side_table(together), wanted.output)
     if wanted.as_json:
-        show_json(side_by_side_record(together))
+        show_json(report.judging.side_by_side_record(together))
     elif len(given) == 1:
-        show(judged_summary(together.judged[0]))
+        show(report.judging.judged_summary(together.judged[0]))
     else:
-        show(side_by_side_summary(together))
+        show(report.judging.side_by_side_summary(together))
     judged = together.judged[: len(words)]
     proved = [each.certificate.proves(proof.epsilon, allow_rounding=proof.allow_rounding) for each in judged]
     raise typer.Exit(0 if all(proved) else 1)
@@ -197,17 +189,15 @@ def _is_module(words: str) -> bool:
     return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
-def _read(words: list[str], game: Game, *, exact: bool) -> dict[str, JointPolicy]:
+def _read(words: list[str], game: Game, *, exact: bool) -> dict[str, cmpg.JointPolicy]:
     """Read policies; files of one name are distinguished by their folders."""
     from cmpg.interop.environments import named_policy
-    from cmpg.judging.policies import policy_function
-    from cmpg.policy import JointPolicy
 
     found = {}
     for name, each in zip(_names(words), words, strict=True):
         if _is_module(each):
-            function = policy_function(named_policy(each), game.names.all_agents(game.num_agents))
-            found[name] = JointPolicy.from_callable(game.policy_shapes, function)
+            function = judging.policy_function(named_policy(each), game.names.all_agents(game.num_agents))
+            found[name] = cmpg.JointPolicy.from_callable(game.policy_shapes, function)
         else:
             found[name] = policy_of(Path(each), game, exact=exact)[0]
     return found
@@ -223,12 +213,7 @@ def _judge_by_episodes(target: Target, words: list[str], play: Play, epsilon: fl
     """Judge policies by playing them, print what was found, and exit."""
     import numpy as np
 
-    from cmpg.files.containers import write_text
     from cmpg.interop.environments import environment_world, named_policy
-    from cmpg.judging.audits import audit
-    from cmpg.judging.worlds import GameWorld
-    from cmpg.report.formats import write_table
-    from cmpg.report.judging import audit_record, audit_summary, audit_table, audits_page
 
     check_out_file(wanted.output, *FORMS)
     with ProgressLine("building the world") as progress:
@@ -239,9 +224,9 @@ def _judge_by_episodes(target: Target, words: list[str], play: Play, epsilon: fl
             given = {each: named_policy(each) for each in words}
         else:
             game, trainer = target.build(seed=wanted.seed), None
-            world, given = GameWorld(game), _read(words, game, exact=False)
+            world, given = judging.GameWorld(game), _read(words, game, exact=False)
         found = [
-            audit(
+            judging.audit(
                 world,
                 policy,
                 rng=np.random.default_rng([wanted.seed or 0, place]),
@@ -253,38 +238,37 @@ def _judge_by_episodes(target: Target, words: list[str], play: Play, epsilon: fl
             )
             for place, (name, policy) in enumerate(given.items())
         ]
-    table = audit_table(found)
+    table = report.judging.audit_table(found)
     if wanted.output is not None:
         if wanted.output.suffix.lower() == ".html":
             title = f"Policies of {play.env or target.name}, judged by episodes"
-            write_text(wanted.output, audits_page(found, title=title))
+            files.containers.write_text(wanted.output, report.judging.audits_page(found, title=title))
         else:
-            write_table(table, wanted.output)
+            report.formats.write_table(table, wanted.output)
     if wanted.as_json:
-        show_json([audit_record(each) for each in found])
+        show_json([report.judging.audit_record(each) for each in found])
     else:
-        show(*(audit_summary(each) for each in found))
+        show(*(report.judging.audit_summary(each) for each in found))
         if len(found) > 1:
             show(Summary("side by side", "", (table,)))
     proved = [each.feasible and each.exploitability.upper <= epsilon for each in found]
     raise typer.Exit(0 if all(proved) else 1)
 
 
-def _computed(name: str, game: Game, seed: int) -> JointPolicy:
+def _computed(name: str, game: Game, seed: int) -> cmpg.JointPolicy:
     """Compute a policy to compare with."""
     import numpy as np
 
-    from cmpg.comparison.gradients import IndependentGradient
-    from cmpg.comparison.methods import JointPlanner, NashCA
-    from cmpg.equilibrium.solve import solve
-    from cmpg.policy import JointPolicy
-
     rng = np.random.default_rng(seed)
     if name == "ours":
-        result = solve(game, rng=rng)
+        result = cmpg.solve(game, rng=rng)
         if result.incumbent is None:
             raise InfeasibleError(f"`ours` has no policy: {result.message}")
         return result.policy
-    methods: dict[str, Any] = {"independent": IndependentGradient(), "selfish": NashCA(), "planner": JointPlanner()}
-    found: JointPolicy = methods[name](game, JointPolicy.uniform(game.policy_shapes), rng=rng).policy
+    methods: dict[str, Any] = {
+        "independent": comparison.IndependentGradient(),
+        "selfish": comparison.NashCA(),
+        "planner": comparison.JointPlanner(),
+    }
+    found: cmpg.JointPolicy = methods[name](game, cmpg.JointPolicy.uniform(game.policy_shapes), rng=rng).policy
     return found

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+import cmpg
+from cmpg import files, interop, learning, report
 from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.options import Delta, Epsilon, Json, Resume, Tasks, check_out, further, option
 from cmpg.cli.output import ProgressLine, remark, show, show_json
@@ -103,9 +105,7 @@ def learn(
     """
     import numpy as np
 
-    from cmpg.files.records import names_record
     from cmpg.learning.confidence import check_accuracy
-    from cmpg.report.learning_page import trials_record, trials_summary
 
     check_out(kept.output, resume=kept.resume)
     check_accuracy(learner.epsilon, learner.delta)
@@ -129,10 +129,13 @@ def learn(
         failure = _run_trials(hidden, method, streams, records, jobs=tasks.where)
         done = records.read()
     if kept.as_json:
-        show_json(trials_record(done) | ({} if hidden.game is None else names_record(hidden.game)))
+        show_json(
+            report.learning_page.trials_record(done)
+            | ({} if hidden.game is None else files.records.names_record(hidden.game))
+        )
     elif done:
         thresholds = options.known.thresholds if hidden.game is None else hidden.game.thresholds
-        show(trials_summary(done, thresholds=thresholds))
+        show(report.learning_page.trials_summary(done, thresholds=thresholds))
     if failure is not None:
         raise failure
     if kept.output is not None and not kept.as_json:
@@ -159,49 +162,40 @@ def bounds(
     """
     import numpy as np
 
-    from cmpg.equilibrium.starts.min_cost import feasible_start
-    from cmpg.files.records import names_record
-    from cmpg.learning.bounds import bounds_table, refuse_masks
-    from cmpg.learning.simulator import GameSimulator
-    from cmpg.learning.slater import cmdp_slack, slater_constant
-    from cmpg.report.learning_page import bounds_record, bounds_summary
+    from cmpg.learning.bounds import refuse_masks
 
     if slack is not None:
         finite("slack", slack, positive=True)
     built = target.build()
     refuse_masks(built)
     game = joint_form(built, wanted="has no joint transition to learn")
-    known = GameSimulator(game, rng=np.random.default_rng(0)).known
-    slater = slater_constant(game)
+    known = learning.GameSimulator(game, rng=np.random.default_rng(0)).known
+    slater = learning.slater_constant(game)
     assumed = slater.value if slack is None else slack
     exact = slater.exact or slack is not None
     # One reward for all is the potential itself, and varies by the range of one agent.
     one_reward = bool(np.all(game.rewards == game.rewards[0]))
     spread = float(known.reward_ranges[0]) if one_reward else None
-    table = bounds_table(
+    table = learning.bounds_table(
         known, slater=assumed, epsilon=epsilon, delta=delta, exact=exact, margin=margin, potential_range=spread
     )
-    policy = feasible_start(game).policy
+    policy = cmpg.feasible_start(game).policy
     agents = range(game.num_agents)
-    slacks = [] if policy is None else [cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in agents]
+    slacks = [] if policy is None else [learning.cmdp_slack(game.at(policy).induced_cmdp(agent)) for agent in agents]
     if as_json:
-        show_json(bounds_record(table, slater, slacks) | names_record(game))
+        show_json(report.learning_page.bounds_record(table, slater, slacks) | files.records.names_record(game))
     else:
-        show(bounds_summary(table, slater, slacks))
+        show(report.learning_page.bounds_summary(table, slater, slacks))
 
 
 def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) -> tuple[Hidden, str]:
     """Return a scenario or a file and its name: local and counting games as they are, all others over joint actions."""
-    from cmpg.games.counting.game import CountingGame
-    from cmpg.games.local.discounted import DiscountedLocalGame
-    from cmpg.games.local.game import LocalGame
     from cmpg.learning.trials import HiddenGame
-    from cmpg.learning.truncation import steps_for
 
     game: Game = target.build(seed=seed)
-    if not isinstance(game, (LocalGame, DiscountedLocalGame, CountingGame)):
+    if not isinstance(game, (cmpg.LocalGame, cmpg.DiscountedLocalGame, cmpg.CountingGame)):
         game = joint_form(game, wanted="has no transition to learn")
-    horizon = None if game.discount is None else steps_for(game, epsilon)
+    horizon = None if game.discount is None else learning.steps_for(game, epsilon)
     origin = target.origin(seed=seed)
     given = ", ".join(f"{name} {value}" for name, value in origin.options.items() if name != "seed")
     return HiddenGame(game, **settings, horizon=horizon), f"{origin.name} ({given})" if given else origin.name
@@ -209,11 +203,9 @@ def _hidden_game(target: Target, *, epsilon: float, seed: int, **settings: Any) 
 
 def _hidden_environment(words: str, settings: dict[str, Any]) -> Hidden:
     """Return an environment that a factory makes, with what is known of it."""
-    from cmpg.interop.environments import hidden_environment
-
     if settings["payoff_noise"] is not None or settings["reveal_support"]:
         raise CMPGError("--payoff-noise and --reveal-support are for games; an environment says itself what is known.")
-    return hidden_environment(words, budget=settings["budget"])
+    return interop.hidden_environment(words, budget=settings["budget"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,25 +235,23 @@ class _Options:
 
 
 def _generative(options: _Options) -> Method:
-    from cmpg.learning.generative import Adaptive
     from cmpg.learning.local.simulator import LocalProblemSpec
     from cmpg.learning.trials import ByResponses
 
     if isinstance(options.known, LocalProblemSpec):  # kernels do not depend on what others play: one model serves all
         return _shared(options)
     _refuse_safe_options(options)
-    return ByResponses(**options.accuracy, start=_given(options), learner=Adaptive())
+    return ByResponses(**options.accuracy, start=_given(options), learner=learning.Adaptive())
 
 
 def _safe(options: _Options) -> Method:
     from cmpg.learning.local.simulator import LocalProblemSpec
-    from cmpg.learning.safe import Pace, safe_learner
     from cmpg.learning.trials import ByResponses, BySharedModel
 
     known = options.known
     # Episodes of a known game are drawn by multinomials, so their number is not what takes time.
     growth = 0.1 if options.learner.growth is None else finite("growth", options.learner.growth, positive=True)
-    pace = Pace(growth=growth, most=10**13)
+    pace = learning.Pace(growth=growth, most=10**13)
     if isinstance(known, LocalProblemSpec):
         if options.learner.margin is not None:
             raise CMPGError("--margin is for responses; in local games all agents explore for all. Leave it out.")
@@ -269,7 +259,7 @@ def _safe(options: _Options) -> Method:
         assert start is not None, "a local game has a start, or is refused"
         return BySharedModel(**options.accuracy, start=start, pace=pace)
     _check_margin(options, known)
-    learner = safe_learner(known, epsilon=options.learner.epsilon, margin=options.learner.margin, pace=pace)
+    learner = learning.safe_learner(known, epsilon=options.learner.epsilon, margin=options.learner.margin, pace=pace)
     return ByResponses(**options.accuracy, start=_start(options), learner=learner)
 
 
@@ -309,11 +299,10 @@ def _given(options: _Options) -> JointPolicy | None:
     """The start that the user gives, if any."""
     if options.learner.start is None:
         return None
-    from cmpg.files.policies import load_policy
 
     if options.hidden.game is not None:
         return policy_of(options.learner.start, options.hidden.game)[0]
-    return load_policy(options.learner.start)[0]
+    return files.policies.load_policy(options.learner.start)[0]
 
 
 def _start(options: _Options) -> JointPolicy | None:
@@ -321,8 +310,6 @@ def _start(options: _Options) -> JointPolicy | None:
     computed with the true model, as a user who knows it would vouch for it.
     """
     from cmpg.equilibrium.discounted import discounted_start
-    from cmpg.equilibrium.starts.min_cost import feasible_start
-    from cmpg.games.local.discounted import DiscountedLocalGame
     from cmpg.learning.ascent import safe_start
     from cmpg.learning.local.simulator import LocalProblemSpec
 
@@ -331,8 +318,8 @@ def _start(options: _Options) -> JointPolicy | None:
     if not isinstance(options.known, LocalProblemSpec) and safe_start(options.simulator) is not None:
         return None
     game = options.hidden.game
-    long = isinstance(game, DiscountedLocalGame)
-    found = discounted_start(game, options.known.horizon) if long else feasible_start(game)
+    long = isinstance(game, cmpg.DiscountedLocalGame)
+    found = discounted_start(game, options.known.horizon) if long else cmpg.feasible_start(game)
     if found.policy is None:
         raise CMPGError(f"no feasible start is known: {found.found_by}. Pass --start, or raise the thresholds.")
     remark(
@@ -346,11 +333,9 @@ def _run_trials(
     hidden: Hidden, method: Method, streams: Sequence[SeedSequence], records: _Records, *, jobs: Jobs
 ) -> FileError | None:
     """Run the seeds that are missing, and keep each as soon as it is done; return why one could not be kept, if so."""
-    from cmpg.equilibrium.result import Status
     from cmpg.learning.trials import trials
-    from cmpg.report.learning_page import progress_text, trial_text
 
-    seeds, done = len(streams), records.read()
+    seeds, done, words = len(streams), records.read(), report.learning_page
     finished = frozenset(record["seed"] for record in done)
     curve: list[Progress] = []
     try:
@@ -358,13 +343,13 @@ def _run_trials(
 
             def watch(progress: Progress) -> None:
                 curve.append(progress)
-                line.show(progress_text(curve, done, seed=len(done), seeds=seeds))
+                line.show(words.progress_text(curve, done, seed=len(done), seeds=seeds))
 
             for each in trials(hidden, method, streams=streams, done=finished, jobs=jobs, watch=watch):
                 curve.clear()
                 done.append(records.keep(each))
-                line.show(trial_text(each, seeds=seeds), whole=True)
-                if each.result.status is Status.INTERRUPTED:
+                line.show(words.trial_text(each, seeds=seeds), whole=True)
+                if each.result.status is cmpg.Status.INTERRUPTED:
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
         if not records.read():
@@ -385,18 +370,14 @@ class _Records:
 
     def keep(self, each: Trial) -> Fields:
         """Keep a trial, and return its record."""
-        from cmpg.files.learning_folder import keep_trial, trial_record
-
         if self.folder is not None:
-            return keep_trial(self.folder, each)
-        self.in_memory.append(trial_record(each))
+            return files.learning_folder.keep_trial(self.folder, each)
+        self.in_memory.append(files.learning_folder.trial_record(each))
         return self.in_memory[-1]
 
     def read(self) -> list[Fields]:
         """Return what was kept, in the order of the seeds; a folder is read back, for what is written counts."""
-        from cmpg.files.learning_folder import kept_records
-
-        kept = self.in_memory if self.folder is None else kept_records(self.folder)
+        kept = self.in_memory if self.folder is None else files.learning_folder.kept_records(self.folder)
         return sorted((each for each in kept if each["seed"] < self.seeds), key=lambda each: int(each["seed"]))
 
     def summary(self) -> str:
@@ -415,13 +396,11 @@ def _opened(
     if output is None:
         yield records
         return
-    from cmpg.files.learning_folder import resume_learning_run
-    from cmpg.files.long_runs import game_digest, is_begun, sole_writer
     from cmpg.learning.truncation import finite_form
 
     finite = None if game is None else finite_form(game)
-    request = {"command": "learn", "game": None if finite is None else game_digest(finite), **request}
-    on_interrupt(lambda: records.summary() if is_begun(output) else "")
-    with sole_writer(output, resume=resume):
-        resume_learning_run(output, finite, request)
+    request = {"command": "learn", "game": None if finite is None else files.long_runs.game_digest(finite), **request}
+    on_interrupt(lambda: records.summary() if files.long_runs.is_begun(output) else "")
+    with files.long_runs.sole_writer(output, resume=resume):
+        files.learning_folder.resume_learning_run(output, finite, request)
         yield records

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from urllib.parse import parse_qs
 
+import cmpg
+from cmpg import files, games, report
 from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.loopback import LoopbackServer, Reply
 from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, option
@@ -151,8 +153,6 @@ class ScenarioSubject:
     @classmethod
     def of(cls, origin: Origin, *, first: Result | None = None) -> ScenarioSubject:
         """Lay out the options of a scenario."""
-        from cmpg.report.live import LivePage
-
         named = scenario(origin.name)
         hints, values = option_types(named.function), {**named.options, **origin.options}
         controls = []
@@ -168,7 +168,7 @@ class ScenarioSubject:
             spoken(name)[2:]: Path(str(value)).name if name in READ_FILES else str(value)
             for name, value in given.items()
         }
-        return cls(origin, LivePage(named.name, named.summary.replace("`", ""), controls, fixed), first)
+        return cls(origin, report.live.LivePage(named.name, named.summary.replace("`", ""), controls, fixed), first)
 
     def build(self, words: Mapping[str, str]) -> Built:
         """Build the scenario."""
@@ -206,14 +206,12 @@ class ThresholdSubject:
         cls, game: Game, *, title: str, drawing: Drawing | None = None, first: Result | None = None
     ) -> ThresholdSubject:
         """Lay out the thresholds of a game; more than a page can have keep their values."""
-        from cmpg.report.live import LivePage
-
         meaning = "Largest expected cost allowed."
         controls = [
             number_control(f"threshold {j}", game.names.constraint(j), float(limit), meaning)
             for j, limit in enumerate(game.thresholds[:MAX_THRESHOLDS])
         ]
-        return cls(game, LivePage(title, "", controls, {}), drawing, first)
+        return cls(game, report.live.LivePage(title, "", controls, {}), drawing, first)
 
     def build(self, words: Mapping[str, str]) -> Built:
         """Return the game with other thresholds."""
@@ -237,7 +235,7 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if typing.get_args(hint) else (hint,)
 
 
-def control_of(name: str, hint: Any, value: Any, meaning: str) -> Control | None:
+def control_of(name: str, hint: Any, value: Any, meaning: str) -> report.live.Control | None:
     """Return an option of a scenario as a control of the page; None if it is neither a number nor a choice.
 
     Examples
@@ -249,7 +247,6 @@ def control_of(name: str, hint: Any, value: Any, meaning: str) -> Control | None
     >>> control_of("map", str, None, "A file.") is None
     True
     """
-    from cmpg.report.live import Control
     from cmpg.sweeps.grid import word_of
 
     meaning = meaning.partition("  [default")[0]
@@ -257,18 +254,18 @@ def control_of(name: str, hint: Any, value: Any, meaning: str) -> Control | None
     choices = ("true", "false") if hint is bool else choices
     label = spoken(name)[2:]
     if choices:
-        return Control(name, label, meaning, word_of(value), tuple(map(str, choices)))
+        return report.live.Control(name, label, meaning, word_of(value), tuple(map(str, choices)))
     kinds = _kinds(hint)
     if not {int, float} & {*kinds}:
         return None
     if value is None:
-        return Control(name, label, meaning, "")
+        return report.live.Control(name, label, meaning, "")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None  # several numbers, or a file
     return number_control(name, label, value, meaning)
 
 
-def number_control(name: str, label: str, value: float, meaning: str) -> Control:
+def number_control(name: str, label: str, value: float, meaning: str) -> report.live.Control:
     """Return a number with a slider: probabilities from 0 to 1, others to about twice their value.
 
     Examples
@@ -279,18 +276,20 @@ def number_control(name: str, label: str, value: float, meaning: str) -> Control
     >>> number_control("horizon", "horizon", 6, "Number of steps.").high
     12.0
     """
-    from cmpg.report.live import Control
-
     word = f"{value:g}" if float(f"{value:g}") == value else repr(value)
     if meaning.startswith("Probability"):
-        return Control(name, label, meaning, word, low=0.0, high=1.0, step=0.01)
+        return report.live.Control(name, label, meaning, word, low=0.0, high=1.0, step=0.01)
     if isinstance(value, int):
         low = 0.0 if name == "seed" else 1.0
-        return Control(name, label, meaning, word, low=min(low, float(value)), high=float(max(2 * value, 5)), step=1.0)
+        return report.live.Control(
+            name, label, meaning, word, low=min(low, float(value)), high=float(max(2 * value, 5)), step=1.0
+        )
     size = 2 * abs(value) or 1.0
     unit = 10.0 ** math.floor(math.log10(size))
     high = next(factor * unit for factor in (1, 2, 5, 10) if factor * unit >= size * (1 - 1e-9))
-    return Control(name, label, meaning, word, low=min(0.0, -high if value < 0 else 0.0), high=high, step=high / 100)
+    return report.live.Control(
+        name, label, meaning, word, low=min(0.0, -high if value < 0 else 0.0), high=high, step=high / 100
+    )
 
 
 # --- Answers ----------------------------------------------------------------------------------------------------------
@@ -361,10 +360,6 @@ class Desk:
             self._work.release()
 
     def _computed(self, words: Mapping[str, str]) -> dict[str, Any]:
-        import cmpg
-        from cmpg.equilibrium.quality import quality
-        from cmpg.files.run_folder import FinishedRun
-        from cmpg.report.live import answer_record
 
         began, worked = time.monotonic(), time.process_time()
         self._phase = "building the game"
@@ -384,13 +379,13 @@ class Desk:
             self._phase = "computing the upper bound"
             self._known = result
             with limited_work(max(MIN_BOUND_SECONDS, (time.process_time() - worked) / 2)):
-                gap = quality(result)
+                gap = cmpg.quality(result)
             check_time()
         self._phase = "drawing"
         labels = {each.label: _word(words, each) for each in self.subject.page.controls}
         chosen = {label: word for label, word in labels.items() if word}
-        run = FinishedRun(game, result, built.origin, built.drawing)
-        record = answer_record(run, gap, options=chosen, seconds=time.monotonic() - began)
+        run = files.run_folder.FinishedRun(game, result, built.origin, built.drawing)
+        record = report.live.answer_record(run, gap, options=chosen, seconds=time.monotonic() - began)
         self._count += 1
         record["number"] = self._count
         self._answers[self._count] = record
@@ -402,10 +397,9 @@ class Desk:
         import numpy as np
 
         from cmpg.equilibrium import WarmStart
-        from cmpg.games.game import Information
 
         known = self._known
-        if known is None or known.incumbent is None or game.information is not Information.OWN_STATE:
+        if known is None or known.incumbent is None or game.information is not games.Information.OWN_STATE:
             return None
         prices = known.certificate.multipliers
         fits = known.policy.shapes == game.policy_shapes and prices.shape[1] == len(game.thresholds) > 0

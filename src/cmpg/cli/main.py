@@ -3,7 +3,8 @@
 Exit codes: 0 certified, 1 ended without a certificate (the status says why), 2 bad input, 130 interrupted without an
 answer (the last line says what was kept). Errors go to stderr, in one paragraph.
 
-Each command imports what brings numpy where it needs it, so that `cmpg --help` answers at once.
+What brings numpy is loaded where it is used, mostly by its package (`files.run_folder`, `cmpg.solve`), so that
+`cmpg --help` answers at once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cmpg import __version__
+import cmpg
+from cmpg import __version__, files
 from cmpg.cli.interrupts import EXIT_CODE, exit_code, on_interrupt, written
 from cmpg.cli.options import grouped, option
 from cmpg.cli.output import complain, show, speak_any_text
@@ -226,9 +228,6 @@ def report(
 ) -> None:
     """Write one HTML page about a run: proof, policy, charts."""
     from cmpg.equilibrium.sensitivity import sensitivity
-    from cmpg.files.devices import is_recommendation, load_recommendation
-    from cmpg.files.learning_folder import is_learning_run, load_learning_run
-    from cmpg.files.run_folder import load_run
     from cmpg.report.learning_page import write_learning_page
     from cmpg.report.page import write_page
     from cmpg.report.recommendations import write_recommendation_page
@@ -237,20 +236,18 @@ def report(
 
     target = folder / "report.html" if output is None else output
     on_interrupt(written(target))
-    if is_recommendation(folder):
-        size = write_recommendation_page(load_recommendation(folder), target)
+    if files.devices.is_recommendation(folder):
+        size = write_recommendation_page(files.devices.load_recommendation(folder), target)
     elif is_sweep(folder):
         size = write_sweep_page(proved_sweep(folder), target)
-    elif is_learning_run(folder):
-        size = write_learning_page(load_learning_run(folder), target)
+    elif files.learning_folder.is_learning_run(folder):
+        size = write_learning_page(files.learning_folder.load_learning_run(folder), target)
     else:
-        run = load_run(folder)
+        run = files.run_folder.load_run(folder)
         size = write_page(run, target, sensitivity=sensitivity(run.result))
     show(f"written to {target} ({size / 1e6:.1f} MB); open it in any browser")
 
 
 def cite() -> None:
     """Print BibTeX of the library and of the paper."""
-    from cmpg.citation import cite as entries
-
-    print(entries(), end="")
+    print(cmpg.cite(), end="")

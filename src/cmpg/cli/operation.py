@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+import cmpg
+from cmpg import files, operation, report
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json, check_out, option
 from cmpg.cli.output import ProgressLine, remark, show, show_json
@@ -59,15 +61,11 @@ def replan(
     as_json: Json = False,
 ) -> None:
     """Plan again during the day, within what the old plan promised."""
-    from cmpg.files.plan_folder import begin_of, load_plan, save_plan
-    from cmpg.operation.plans import replan as plan_again
-    from cmpg.report.operation import replan_record, replan_summary
-
     check_out(output, resume=False)
     on_interrupt(written(output))
     with ProgressLine("reading the plan in force") as progress:
-        plan, run = load_plan(folder)
-        begin = begin_of(run)
+        plan, run = files.plan_folder.load_plan(folder)
+        begin = files.plan_folder.begin_of(run)
         step = _step_of(at, run.game, begin)
         new = _changed(run.origin, change or [], game)
         if close:
@@ -75,7 +73,7 @@ def replan(
             new = _closed(_changed(run.origin, [], None, rebuild=True) if day is None else day, close, step)
         seen = _observed(observed, run.game, new) if observed is not None else _Observed()
         progress.begin("planning again")
-        made = plan_again(
+        made = operation.replan(
             plan,
             at=step,
             states=seen.states,
@@ -86,13 +84,13 @@ def replan(
             release=0.0 if release is None else _numbers("release", release),
             epsilon=None if epsilon is None else finite("epsilon", epsilon, positive=True),
         )
-    save_plan(output, made, before=run)
+    files.plan_folder.save_plan(output, made, before=run)
     for line in seen.remarks:
         remark(line)
     if as_json:
-        show_json(replan_record(made))
+        show_json(report.operation.replan_record(made))
     else:
-        show(replan_summary(made))
+        show(report.operation.replan_summary(made))
         show(f"written to {output}/; `cmpg report {output}` makes a page of it")
     raise typer.Exit(0 if made.result.accepted else 1)
 
@@ -143,9 +141,8 @@ def _changed(origin: Origin, changes: list[str], game: Path | None, *, rebuild: 
     if game is not None:
         if changes:
             raise CMPGError("--game is the whole game as it is known now; leave --change out.")
-        from cmpg.files.games import load_game
 
-        return load_game(game)
+        return files.games.load_game(game)
     if not changes and not rebuild:
         return None
     if origin.name not in SCENARIOS:
@@ -171,7 +168,6 @@ class _Observed:
 
 def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
     """Read agents and states; a need that no state has is taken as the next larger one, and that is said."""
-    from cmpg.report.tables import agent_index
     from cmpg.scenarios.readers.text import csv_rows
 
     known = {name: (game, i) for i, name in enumerate(game.names.all_agents(game.num_agents))}
@@ -182,7 +178,7 @@ def _observed(path: Path, game: Game, new: Game | None) -> _Observed:
         agent, word = row["agent"], row["state"]
         names = tuple(known)[: game.num_agents if agent.isdecimal() else None]  # newcomers have no numbers yet
         try:
-            name = names[agent_index(names, agent)]
+            name = names[report.tables.agent_index(names, agent)]
         except CMPGError as error:
             raise line.error(str(error)) from None
         if word == LEFT:
@@ -247,9 +243,6 @@ def operate(
     Beside it stand the day-ahead plan, which knows all agents in the morning and is changed only where something is
     closed, and a clairvoyant plan, which also knows what chance decides. With --lifelong there is nothing beside it.
     """
-    from cmpg.operation.day import Luck, compared_day
-    from cmpg.report.operation import operated_record, operated_summary
-
     finite("epsilon", epsilon, positive=True)
     knows_all = chosen("known", known, {"arrival": False, "morning": True})
     if lifelong:
@@ -259,20 +252,20 @@ def operate(
         for number, (name, game) in enumerate(_recorded_days(target, days), 1):
             progress.begin(f"operating {name}, day {number} of at most {days}")
             done.append(
-                compared_day(
+                operation.compared_day(
                     name,
                     game,
                     knows_all=knows_all,
                     closures=[_closure(word, game) for word in close or []],
                     reserve=reserve,
-                    luck=Luck(seed + number),
+                    luck=operation.Luck(seed + number),
                     epsilon=epsilon,
                 )
             )
     if as_json:
-        show_json(operated_record(done))
+        show_json(report.operation.operated_record(done))
     else:
-        show(operated_summary(done))
+        show(report.operation.operated_summary(done))
     raise typer.Exit(0 if all(day.certified for day in done) else 1)
 
 
@@ -291,8 +284,6 @@ def _operate_tasks(
     target: Any, days: int, close: list[str] | None, *, seed: int, epsilon: float, as_json: bool
 ) -> NoReturn:
     """Operate a fleet whose robots get a next goal when they arrive."""
-    from cmpg.operation.day import Luck, operate
-    from cmpg.report.operation import tasks_record, tasks_summary
     from cmpg.scenarios.lifelong import LifelongTasks
     from cmpg.scenarios.robot_fleet import robots_world
 
@@ -305,11 +296,13 @@ def _operate_tasks(
         tasks = LifelongTasks(world, **rest, seed=seed)
         game = tasks(0, {})
         progress.begin("operating the fleet")
-        done = operate(tasks, horizon=game.horizon, thresholds=game.thresholds, luck=Luck(seed + 1), epsilon=epsilon)
+        done = operation.operate(
+            tasks, horizon=game.horizon, thresholds=game.thresholds, luck=operation.Luck(seed + 1), epsilon=epsilon
+        )
     if as_json:
-        show_json(tasks_record(done, tasks.completed))
+        show_json(report.operation.tasks_record(done, tasks.completed))
     else:
-        show(tasks_summary(done, tasks.completed))
+        show(report.operation.tasks_summary(done, tasks.completed))
     raise typer.Exit(0 if done.certified else 1)
 
 
@@ -338,12 +331,13 @@ def _recorded_days(target: Any, days: int) -> Iterator[tuple[str, LocalGame]]:
         yield day.isoformat(), _local(game)
 
 
-def _local(game: Any) -> LocalGame:
-    from cmpg.games.crowd.game import CrowdGame
-    from cmpg.games.local.game import LocalGame
-
-    if not isinstance(game, LocalGame):
-        crowd = " --agents draws a crowd, which is held by groups: leave it out." if isinstance(game, CrowdGame) else ""
+def _local(game: Any) -> cmpg.LocalGame:
+    if not isinstance(game, cmpg.LocalGame):
+        crowd = (
+            " --agents draws a crowd, which is held by groups: leave it out."
+            if isinstance(game, cmpg.CrowdGame)
+            else ""
+        )
         raise UnsupportedError(
             type(game).__name__, "cannot be operated", f"Agents with states of their own are required.{crowd}"
         )

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
+from cmpg import files
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.errors import FileError
 from cmpg.runs.runner import Jobs
@@ -157,20 +158,17 @@ def check_out(output: Path | None, *, resume: bool) -> None:
     """Raise, before anything long begins, if the folder cannot be written or there is nothing to resume from."""
     if output is None and not resume:
         return
-    from cmpg.files.containers import check_out_folder
 
     if output is None:
         raise FileError("--resume goes on with what is in a folder: name it with --out.")
     if not (resume and output.is_dir()):
-        check_out_folder(output)
+        files.containers.check_out_folder(output)
 
 
 def check_out_file(output: Path | None, *endings: str) -> None:
     """Raise, before anything long begins, if a file cannot be written, and say of an interrupt whether it is there."""
     if output is not None:
-        from cmpg.files.containers import checked_ending
-
-        checked_ending(output, endings)
+        files.containers.checked_ending(output, endings)
         if output.is_dir() or not output.parent.is_dir():
             raise FileError(f"{output}: cannot be written there; name a file in a folder that exists.")
     on_interrupt(written(output))

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from cmpg import paper
 from cmpg.cli.interrupts import on_interrupt, was_interrupted, written
 from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of, option
 
@@ -34,10 +35,8 @@ def reproduce(
     from rich.console import Console
 
     from cmpg.cli.output import ProgressDisplay
-    from cmpg.paper.claims import FULL, QUICK, Evidence
     from cmpg.paper.figures import require_matplotlib
-    from cmpg.paper.reproduction import check_reproduction_folder, claims_view, write
-    from cmpg.paper.reproduction import reproduce as compute
+    from cmpg.paper.reproduction import check_reproduction_folder, claims_view
 
     where = jobs_of(jobs, backend, scheduler)
     check_reproduction_folder(output)
@@ -52,8 +51,8 @@ def reproduce(
                 raise KeyboardInterrupt
             display.tick(what, done, total)
 
-        found = compute(Evidence(seed, QUICK if quick else FULL, where, tick))
-        write(found, output, on_progress=tick)
+        found = paper.reproduce(paper.Evidence(seed, paper.QUICK if quick else paper.FULL, where, tick))
+        paper.write(found, output, on_progress=tick)
     out = Console()
     out.print(claims_view(found.sections))
     out.print(f"written to {output}/ in {time.monotonic() - began:.0f} s; open {output}/index.html", soft_wrap=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import cmpg
+from cmpg import files, games
 from cmpg.cli.options import further
 from cmpg.cli.output import remark, show, show_json
 from cmpg.errors import CMPGError, UnsupportedError
@@ -56,23 +58,21 @@ def with_budgets(game: Game, budgets: RiskBudgets) -> Game | CVaRGame:
         if only:
             raise CMPGError("--chances-only means something with --chance or --cvar alone.")
         return game
-    from cmpg.games.local.game import LocalGame
 
-    if isinstance(game, LocalGame):
+    if isinstance(game, cmpg.LocalGame):
         return _in_local_game(game, chances, cvars, only=only)
     from cmpg.cli.targets import joint_form
-    from cmpg.games.risk import Chance, CVaR, augmented_sizes, with_chances, with_cvar
 
-    limits = [Chance.of(each) for each in chances]
-    all_limits: list[Chance | CVaR] = [*limits, *(CVaR.of(each) for each in cvars)]
+    limits = [games.Chance.of(each) for each in chances]
+    all_limits: list[games.Chance | games.CVaR] = [*limits, *(games.CVaR.of(each) for each in cvars)]
     joint = joint_form(game, wanted="has no budgets on risk")
-    states, entries = augmented_sizes(joint, *all_limits)
+    states, entries = games.augmented_sizes(joint, *all_limits)
     remark(
         f"what was spent so far is part of the state: {joint.num_states:,} states become {states:,} "
         f"({entries:,} entries)"
     )
-    worst = with_cvar(joint, *all_limits, keep_expected=not only) if cvars else None
-    augmented = with_chances(joint, *limits, keep_expected=not only) if worst is None else worst.base
+    worst = games.with_cvar(joint, *all_limits, keep_expected=not only) if cvars else None
+    augmented = games.with_chances(joint, *limits, keep_expected=not only) if worst is None else worst.base
     if joint.potential_proof() is not None and augmented.potential_proof() is None:
         remark("the game has a potential; with what was spent in the state it is not known to have one any more")
     return augmented if worst is None else worst
@@ -81,12 +81,11 @@ def with_budgets(game: Game, budgets: RiskBudgets) -> Game | CVaRGame:
 def _in_local_game(game: LocalGame, chances: Sequence[str], cvars: Sequence[str], *, only: bool) -> Game:
     """Return a local game with budgets on probabilities, and say what is constrained."""
     from cmpg.games.local.risk import is_sum
-    from cmpg.games.risk import Chance, with_chances
 
     if cvars:
         raise UnsupportedError("LocalGame", "has no budgets on CVaR", "Use --chance, or a joint game.")
-    limits = [Chance.of(each) for each in chances]
-    found = with_chances(game, *limits, keep_expected=not only)
+    limits = [games.Chance.of(each) for each in chances]
+    found = games.with_chances(game, *limits, keep_expected=not only)
     for budget in limits:
         if is_sum(game, budget):
             remark(
@@ -98,22 +97,20 @@ def _in_local_game(game: LocalGame, chances: Sequence[str], cvars: Sequence[str]
     return found
 
 
-def laws_of(game: Game | CVaRGame, result: Result) -> tuple[CostLaw, ...]:
+def laws_of(game: Game | games.CVaRGame, result: Result) -> tuple[CostLaw, ...]:
     """Return the law of every cost, if there is a policy."""
     from cmpg.games.joint.game import as_joint
-    from cmpg.games.local.game import LocalGame
-    from cmpg.games.risk import CVaRGame, cost_law
 
     if result.incumbent is None:
         return ()
-    if isinstance(game, LocalGame):
+    if isinstance(game, cmpg.LocalGame):
         try:
-            return cost_law(game, result.policy)
+            return games.cost_law(game, result.policy)
         except UnsupportedError:  # costs of resources have no law here
             return ()
-    if isinstance(game, CVaRGame):
+    if isinstance(game, games.CVaRGame):
         return game.laws(result.policy)
-    return cost_law(as_joint(game, wanted="has no law of costs"), result.policy)
+    return games.cost_law(as_joint(game, wanted="has no law of costs"), result.policy)
 
 
 def law_record(law: CostLaw) -> dict[str, Any]:
@@ -130,23 +127,22 @@ def deliver_cvar(
     as_json: bool,
 ) -> None:
     """Show a result with budgets on CVaR, and keep game, policy and certificate in a folder if one is named."""
-    from cmpg.files.containers import json_text, new_folder, plain, write_text
-    from cmpg.files.games import save_game
-    from cmpg.files.records import certificate_record, result_record
-
     result, chances, cvars = delivery.result, budgets.chance or [], budgets.cvar or []
     # What is printed of costs and limits is in the user's words, not in those of the games that were solved.
-    words = {"constraint_names": list(game.constraint_names), "thresholds": plain(game.thresholds)}
-    record = {**result_record(result, delivery.game, quality=delivery.gaps), **words}
+    words = {"constraint_names": list(game.constraint_names), "thresholds": files.containers.plain(game.thresholds)}
+    record = {**files.records.result_record(result, delivery.game, quality=delivery.gaps), **words}
     record |= {"budgets": {"chance": list(chances), "cvar": list(cvars), "expected": not budgets.chances_only}}
     record |= {"laws": [law_record(law) for law in delivery.laws]}
     if output is not None:
-        with new_folder(output):
-            save_game(game.original, output / "game.npz")
+        with files.containers.new_folder(output):
+            files.games.save_game(game.original, output / "game.npz")
             if result.incumbent is not None:
                 result.policy.save(output / "policy.npz")
-                write_text(output / "certificate.json", json_text(certificate_record(result.certificate)))
-            write_text(output / "result.json", json_text(record))
+                files.containers.write_text(
+                    output / "certificate.json",
+                    files.containers.json_text(files.records.certificate_record(result.certificate)),
+                )
+            files.containers.write_text(output / "result.json", files.containers.json_text(record))
     if as_json:
         show_json(record)
         return

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import cmpg
+from cmpg import files, report
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json, check_out_file, option
 from cmpg.cli.output import ProgressLine, remark, show_json
@@ -41,30 +43,24 @@ def simulate(
     import numpy as np
 
     from cmpg.equilibrium.recommendations.recommend import device_of
-    from cmpg.files.devices import is_recommendation, load_recommendation
-    from cmpg.files.run_folder import load_run
     from cmpg.games.devices import Device
-    from cmpg.policy import JointPolicy
-    from cmpg.simulation.episodes import simulate as play
 
-    policy: JointPolicy | Device
+    policy: cmpg.JointPolicy | Device
 
     check_out_file(output, ".csv", ".json", ".parquet")
     with ProgressLine("reading the run") as progress:
-        if is_recommendation(folder):
-            recommended = load_recommendation(folder)
+        if files.devices.is_recommendation(folder):
+            recommended = files.devices.load_recommendation(folder)
             game, policy = recommended.game, device_of(recommended)
         else:
-            run = load_run(folder)
+            run = files.run_folder.load_run(folder)
             game, policy = run.game, run.result.policy
         progress.begin("playing episodes")
         kept, rng = max(show, 2), np.random.default_rng(seed)
-        seen = play(game, policy, episodes, rng=rng, confidence=confidence, shown=kept)
+        seen = cmpg.simulate(game, policy, episodes, rng=rng, confidence=confidence, shown=kept)
     if output is not None:
-        from cmpg.report.formats import write_rows
-
         rows = [row for episode in seen.shown for row in episode.rows(seen.names)]
-        write_rows(rows, output, output.suffix.lower().removeprefix("."))
+        report.formats.write_rows(rows, output, output.suffix.lower().removeprefix("."))
         remark(f"written to {output} ({len(seen.shown)} whole episodes)")
     if as_json:
         show_json(_record(seen, seed))
@@ -78,7 +74,6 @@ def simulate(
 
 def _record(seen: Simulation, seed: int) -> dict[str, Any]:
     """Return a simulation in words that JSON knows."""
-    from cmpg.files.containers import plain_fields
     from cmpg.simulation.episodes import QUANTILES
 
     def rows(kind: str, names: Sequence[str], found: Estimates) -> list[dict[str, Any]]:
@@ -92,7 +87,7 @@ def _record(seen: Simulation, seed: int) -> dict[str, Any]:
     for j, row in enumerate(costs):
         row |= {"threshold": seen.thresholds[j], "exceeding": seen.exceeding[j]}
         row["quantiles"] = dict(zip(map(str, QUANTILES), seen.quantiles()[j], strict=True))
-    return plain_fields(
+    return files.containers.plain_fields(
         {
             "agrees": seen.agrees,
             "episodes": seen.episodes,
@@ -114,29 +109,26 @@ def show(
     ] = None,
 ) -> None:
     """Say who does what: schedules, ways, tables."""
-    from cmpg.files.devices import is_recommendation
-    from cmpg.files.run_folder import load_run
-    from cmpg.report.tables import decisions_summary
-
     if animate is not None:
-        from cmpg.report.animation import animate as write
-        from cmpg.report.viewer import view_of
-
         on_interrupt(written(animate))
-        run = load_run(folder)
-        made = write(view_of(run.game, run.result.policy.floats(), run.drawing), animate)
+        run = files.run_folder.load_run(folder)
+        made = report.animation.animate(
+            report.viewer.view_of(run.game, run.result.policy.floats(), run.drawing), animate
+        )
         tell(f"written to {animate} ({made} frames)")
         return
-    if is_recommendation(folder):
+    if files.devices.is_recommendation(folder):
         from cmpg.equilibrium.recommendations.recommend import device_of
-        from cmpg.files.devices import load_recommendation
-        from cmpg.report.recommendations import recommended_table
 
-        found = load_recommendation(folder)
-        table = recommended_table(found.game, device_of(found), 1_000_000 if everything else 40)
+        found = files.devices.load_recommendation(folder)
+        table = report.recommendations.recommended_table(found.game, device_of(found), 1_000_000 if everything else 40)
         tell(Summary(found.status.name, found.message, (table,), good=found.certified))
         return
-    tell(decisions_summary(load_run(folder).result, agent=agent, step=step, all_rows=everything))
+    tell(
+        report.tables.decisions_summary(
+            files.run_folder.load_run(folder).result, agent=agent, step=step, all_rows=everything
+        )
+    )
 
 
 def export(
@@ -160,46 +152,47 @@ def export(
     output: Annotated[Path | None, option("New file; standard output if omitted.", "--out", "-o")] = None,
 ) -> None:
     """Write a table of a run, or its claim as a proof file."""
-    from cmpg.files.containers import check_new_file, write_atomically
-    from cmpg.files.devices import is_recommendation
-    from cmpg.files.run_folder import load_run
-    from cmpg.report.field_formats import FIELD_FORMATS
-    from cmpg.report.formats import FORMATS, rows_bytes
-    from cmpg.report.tables import TABLES, rows_of
-
-    table, write = FIELD_FORMATS.get(form, (what, None))
+    table, write = report.field_formats.FIELD_FORMATS.get(form, (what, None))
     if table != what and what != "schedule":  # which is the default
         raise CMPGError(f"--what is {what!r}; {form} is a format of {table}.")
-    chosen("what", table, {name: name for name in (*TABLES, "proof")})
-    kind = "" if table == "proof" else chosen("format", form, {name: name for name in (*FORMATS, *FIELD_FORMATS)})
+    chosen("what", table, {name: name for name in (*report.tables.TABLES, "proof")})
+    kind = (
+        ""
+        if table == "proof"
+        else chosen(
+            "format", form, {name: name for name in (*report.formats.FORMATS, *report.field_formats.FIELD_FORMATS)}
+        )
+    )
     if output is None and kind == "parquet":
         raise CMPGError("a parquet file is not text: name a file with --out.")
     if output is not None:
-        check_new_file(output)
+        files.containers.check_new_file(output)
     on_interrupt(written(output))
     if table == "proof":
         _export_proof(folder, output)
         return
     if write is None:
-        rows = _recommended(folder) if is_recommendation(folder) else rows_of(load_run(folder).result, table)
-        content, count = rows_bytes(rows, kind), f" ({len(rows):,} rows)"
+        rows = (
+            _recommended(folder)
+            if files.devices.is_recommendation(folder)
+            else report.tables.rows_of(files.run_folder.load_run(folder).result, table)
+        )
+        content, count = report.formats.rows_bytes(rows, kind), f" ({len(rows):,} rows)"
     else:
-        content, count = write(load_run(folder).result).encode(), ""
+        content, count = write(files.run_folder.load_run(folder).result).encode(), ""
     if output is None:
         print(content.decode(), end="")
     else:
-        write_atomically(output, lambda stream: stream.write(content))
+        files.containers.write_atomically(output, lambda stream: stream.write(content))
         tell(f"written to {output}{count}")
 
 
 def _recommended(folder: Path) -> list[dict[str, Any]]:
     """Return what each agent is recommended where, with which probability."""
     from cmpg.equilibrium.recommendations.recommend import device_of
-    from cmpg.files.devices import load_recommendation
-    from cmpg.report.recommendations import recommended_rows
 
-    found = load_recommendation(folder)
-    return list(recommended_rows(found.game, device_of(found)))
+    found = files.devices.load_recommendation(folder)
+    return list(report.recommendations.recommended_rows(found.game, device_of(found)))
 
 
 def _export_proof(folder: Path, output: Path | None) -> None:
@@ -222,25 +215,22 @@ def _export_proof(folder: Path, output: Path | None) -> None:
 def _proof_of(folder: Path) -> tuple[Any, float]:
     """Return the claim of a folder, about a policy, a device or infeasibility, and the ε that is claimed."""
     from cmpg.equilibrium.recommendations.certificate import recommendation_claim
-    from cmpg.files.devices import is_recommendation, load_recommendation
-    from cmpg.files.run_folder import game_of, load_run
     from cmpg.games.claims import claim_of, infeasibility_claim
-    from cmpg.games.devices import Concept
     from cmpg.proof.infeasible import exact_bounds
 
-    if is_recommendation(folder):
-        found = load_recommendation(folder)
+    if files.devices.is_recommendation(folder):
+        found = files.devices.load_recommendation(folder)
         if found.device is None or found.certificate is None:
             raise CMPGError(f"{folder} has no device: it ended {found.status.name}.")
-        coarse = found.concept is Concept.COARSE
+        coarse = found.concept is cmpg.Concept.COARSE
         device = recommendation_claim(found.game, found.device, found.multipliers, coarse=coarse)
         return device, found.epsilon if found.certified else found.certificate.epsilon
-    result = load_run(folder).result
+    result = files.run_folder.load_run(folder).result
     if result.incumbent is None and result.proof is not None:
-        nothing = infeasibility_claim(game_of(result), result.proof.multipliers)
+        nothing = infeasibility_claim(files.run_folder.game_of(result), result.proof.multipliers)
         least, limit = exact_bounds(nothing)
         if least <= limit:
             raise CMPGError("the infeasibility of this game is proved by its planner, which has no proof file.")
         return nothing, 0.0
-    claim = claim_of(game_of(result), result.policy, result.multipliers)
+    claim = claim_of(files.run_folder.game_of(result), result.policy, result.multipliers)
     return claim, result.epsilon if result.certified else result.certificate.epsilon

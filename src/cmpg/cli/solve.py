@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, cast
 import typer
 
 import cmpg
-from cmpg import equilibrium
+from cmpg import equilibrium, files, games, interop, report
 from cmpg.cli.crowds import refuse_for_crowds, solve_crowd_target
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import (
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cmpg.equilibrium.runs import Restarts
     from cmpg.equilibrium.starts.pairs import PairMoves
     from cmpg.games.game import Game
-    from cmpg.games.risk import CostLaw, CVaRGame
+    from cmpg.games.risk import CostLaw
 
 
 NAMED: dict[str, dict[str, Callable[[], Any]]] = {
@@ -177,9 +177,6 @@ def solve(
     wanted: SolveOutput,
 ) -> None:
     """Find a feasible policy that no agent gains by deviating from."""
-    from cmpg.games.crowd.game import CrowdGame
-    from cmpg.games.risk import CVaRGame
-
     check_out(wanted.output, resume=False)
     # What only the search for a Nash policy of single agents understands
     special = [*changed(search), *changed(budgets), *changed(claim, "allow_rounding")]
@@ -217,7 +214,7 @@ def solve(
     finite("allow-rounding", claim.allow_rounding)
     with ProgressLine("building the game") as progress:
         built: Any = _built(request, as_json=wanted.as_json)
-        if isinstance(built, CrowdGame):
+        if isinstance(built, cmpg.CrowdGame):
             refuse_for_crowds([*special, *["--exact"] * claim.exact])
             progress.begin("looking for groups")
             solve_crowd_target(built, request, wanted, progress)
@@ -235,7 +232,7 @@ def solve(
         result = replace(result, settings={**result.settings, **known})
         laws = laws_of(risky, result) if budgets.words else ()
         delivery = Delivery(game, result, _origin(target, execution.seed, budgets.words), gaps, laws)
-        if isinstance(risky, CVaRGame):
+        if isinstance(risky, games.CVaRGame):
             deliver_cvar(risky, delivery, budgets, output=wanted.output, as_json=wanted.as_json)
         else:
             delivery.deliver(output=wanted.output, seed=request.seed, as_json=wanted.as_json)
@@ -244,9 +241,7 @@ def solve(
 
 def _shown(game: Any) -> Game:
     """Return the game that is shown: with budgets on CVaR, one in which all that keep them may play."""
-    from cmpg.games.risk import CVaRGame
-
-    if not isinstance(game, CVaRGame):
+    if not isinstance(game, games.CVaRGame):
         return cast("Game", game)
     from cmpg.equilibrium.cvar import relaxed
 
@@ -263,9 +258,6 @@ def recommend_device(
     target: Target, claim: ClaimOptions, wanted: SolveOutput, *, limit: float, seed: int | None
 ) -> NoReturn:
     """Find a device, show it, and keep it in a folder if one is named."""
-    from cmpg.files.devices import recommendation_record
-    from cmpg.report.recommendations import recommendation_summary
-
     gaps: list[OptimalityGap] = []
     with ProgressLine("building the game") as progress:
         game = target.build(seed=seed, exact=claim.exact)
@@ -278,9 +270,9 @@ def recommend_device(
     if wanted.output is not None:
         found.save(wanted.output)
     if wanted.as_json:
-        show_json(recommendation_record(found))
+        show_json(files.devices.recommendation_record(found))
     else:
-        show(recommendation_summary(found, *gaps))
+        show(report.recommendations.recommendation_summary(found, *gaps))
         if wanted.output is not None:
             name = f"device.{'json' if claim.exact else 'npz'}"
             check = check_words(wanted.output, name, exact=claim.exact, epsilon=claim.epsilon) if found.device else ""
@@ -350,11 +342,11 @@ def _built(request: Request, *, as_json: bool) -> Game:
     return game
 
 
-def _solved(game: Game | CVaRGame, request: Request, reporter: _Reporter, *, selfish: bool) -> tuple[Result, float]:
+def _solved(
+    game: Game | games.CVaRGame, request: Request, reporter: _Reporter, *, selfish: bool
+) -> tuple[Result, float]:
     """Solve the game, and say how many seconds that took; and the game without its constraints if that is wanted."""
-    from cmpg.games.risk import CVaRGame
-
-    base = game.base if isinstance(game, CVaRGame) else game
+    base = game.base if isinstance(game, games.CVaRGame) else game
     free = _without_constraints(base) if selfish else None
     start = request.start(base)
     began = time.process_time()
@@ -391,14 +383,14 @@ MIN_BOUND_SECONDS = 0.5
 
 def _upper_bounds(result: Result, *, time_limit: float, work: float, all_objectives: bool) -> list[OptimalityGap]:
     """Compute how good a result is, by welfare alone or by all objectives; nothing if it has no policy."""
-    from cmpg.equilibrium.quality import known_gaps, quality
+    from cmpg.equilibrium.quality import known_gaps
 
     if result.incumbent is None or result.interrupted:
         return []
     with suppress(KeyboardInterrupt), limited_work(max(work, MIN_BOUND_SECONDS)):
         if all_objectives:
             return known_gaps(result, time_limit=time_limit)
-        return [quality(result, time_limit=time_limit)]
+        return [cmpg.quality(result, time_limit=time_limit)]
     return []
 
 
@@ -449,9 +441,7 @@ class _Reporter:
     def __init__(self, progress: ProgressLine, game: Game, tensorboard: Path | None) -> None:
         self.progress, self._game, self._watcher = progress, game, None
         if tensorboard is not None:
-            from cmpg.interop.watching import tensorboard_watcher
-
-            self._watcher = tensorboard_watcher(tensorboard, names=game.names)
+            self._watcher = interop.tensorboard_watcher(tensorboard, names=game.names)
 
     def show(self, step: Step) -> None:
         """Show one step."""
@@ -481,16 +471,14 @@ class Delivery:
         """Write the run folder, and show the result, even if writing fails."""
         record, failure = None, None
         if output is not None:
-            from cmpg.files.run_folder import save_run
-
             try:
-                record = save_run(output, self.result, quality=self.gaps, seed=seed, origin=self.origin)
+                record = files.run_folder.save_run(
+                    output, self.result, quality=self.gaps, seed=seed, origin=self.origin
+                )
             except FileError as problem:
                 failure = problem
         if as_json:
-            from cmpg.files.records import result_record
-
-            known = record or result_record(self.result, self.game, quality=self.gaps, seed=seed)
+            known = record or files.records.result_record(self.result, self.game, quality=self.gaps, seed=seed)
             show_json({**known, "laws": [law_record(law) for law in self.laws]} if self.laws else known)
         else:
             self.show()
@@ -508,11 +496,12 @@ class Delivery:
 
     def show(self) -> None:
         """Show the result, and the laws of its costs."""
-        from cmpg.report.display import result_summary, selfish_line, translation_lines
-
-        show(result_summary(self.result, *self.gaps[:1]), *translation_lines(self.game.names.legend))
+        show(
+            report.display.result_summary(self.result, *self.gaps[:1]),
+            *report.display.translation_lines(self.game.names.legend),
+        )
         if self.result.selfish is not None:
-            show(selfish_line(self.result.selfish, self.result, self.game.thresholds))
+            show(report.display.selfish_line(self.result.selfish, self.result, self.game.thresholds))
         if self.laws:
             from cmpg.games.risk import law_rows
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from cmpg import files, report
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json, option
 from cmpg.cli.output import ProgressLine, show, show_json
@@ -66,7 +67,6 @@ def suite(
 
 
 def _list(data: Path | None, *, as_json: bool) -> None:
-    from cmpg.report.suite import games_table
     from cmpg.suite.data_games import RECIPES
     from cmpg.suite.games import VERSION, suite_games
     from cmpg.suite.references import reference
@@ -80,19 +80,21 @@ def _list(data: Path | None, *, as_json: bool) -> None:
         more = f"{len(absent)} more are built from public data and packages: --data FOLDER"
     else:
         more = "\n".join(f"not built: {name}: {RECIPES[name].missing(data)}" for name in absent)
-    show(Summary(f"{len(games)} games", f"version {VERSION}", (games_table(games), *([more] if more else []))))
+    show(
+        Summary(
+            f"{len(games)} games", f"version {VERSION}", (report.suite.games_table(games), *([more] if more else []))
+        )
+    )
 
 
 def _write_games(folder: Path, data: Path | None) -> None:
-    from cmpg.files.containers import new_folder
-    from cmpg.files.games import save_game
     from cmpg.suite.games import suite_games
     from cmpg.suite.references import check_game_is_frozen
 
     games = suite_games(data)
-    with ProgressLine("writing the games"), new_folder(folder):
+    with ProgressLine("writing the games"), files.containers.new_folder(folder):
         for name in games:
-            save_game(check_game_is_frozen(name, data), folder / f"{name}.npz")
+            files.games.save_game(check_game_is_frozen(name, data), folder / f"{name}.npz")
     show(f"{len(games)} games are written to {folder}/")
 
 
@@ -118,8 +120,6 @@ def _check(data: Path | None, *, as_json: bool) -> None:
 
 
 def _submit(folder: Path, output: Path | None, data: Path | None, *, as_json: bool) -> None:
-    from cmpg.files.containers import write_text
-    from cmpg.report.suite import submission_summary, suite_page
     from cmpg.suite.submissions import judge_submission, reference_suite_rows
 
     on_interrupt(written(output))
@@ -127,27 +127,25 @@ def _submit(folder: Path, output: Path | None, data: Path | None, *, as_json: bo
         found = judge_submission(folder, data=data, on_progress=lambda game: progress.begin(f"judging {game}"))
     rows = reference_suite_rows(found.games)
     if output is not None and not found.refused:
-        write_text(output, suite_page([*rows, found.row], found.games))
+        files.containers.write_text(output, report.suite.suite_page([*rows, found.row], found.games))
     if as_json:
         entries = {game: vars(entry) for game, entry in found.entries.items()}
         row = {name: None if value != value else value for name, value in vars(found.row).items()}
         show_json({"row": row, "entries": entries, "refused": dict(found.refused)})
     else:
-        show(submission_summary(found, rows))
+        show(report.suite.submission_summary(found, rows))
     raise typer.Exit(1 if found.refused else 0)
 
 
 def _rank(output: Path | None, data: Path | None, *, as_json: bool) -> None:
-    from cmpg.files.containers import write_text
-    from cmpg.report.suite import suite_page, suite_table
     from cmpg.suite.games import VERSION, suite_games
     from cmpg.suite.submissions import reference_suite_rows
 
     games = suite_games(data)
     rows = reference_suite_rows(games)
     if output is not None:
-        write_text(output, suite_page(rows, games))
+        files.containers.write_text(output, report.suite.suite_page(rows, games))
     if as_json:
         show_json([vars(row) for row in rows])
     else:
-        show(Summary(f"{len(games)} games", f"version {VERSION}", (suite_table(rows),)))
+        show(Summary(f"{len(games)} games", f"version {VERSION}", (report.suite.suite_table(rows),)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cmpg import files, report, sweeps
 from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, Resume, Tasks, check_out, option
 from cmpg.cli.output import ProgressLine, remark, show
@@ -48,13 +49,10 @@ def sweep(
     scenario, a .toml file may say all that. A game file, or a folder of them, is swept over its thresholds and seeds.
     With --resume, options may have more values than before.
     """
-    from cmpg.sweeps.grid import Grid
-    from cmpg.sweeps.running import sweep as run_sweep
-
     check_out(output, resume=resume)
     words = {**target.options, **({} if threshold is None else {"threshold": threshold})}
     name, grid, epsilon, restarts = _asked(target.name, words, seed, finite("epsilon", epsilon), restarts)
-    total = len(Grid.of(grid))
+    total = len(sweeps.Grid.of(grid))
     kept = partial(_kept_message, output, total)
     on_interrupt(kept)
     found: Sweep | None = None
@@ -64,17 +62,16 @@ def sweep(
             progress.begin(f"{count} of {total} runs done")
             progress.show(f"run {row.run}: {_row_text(row)}  ({count} of {total})")
 
-        found = run_sweep(
+        found = sweeps.sweep(
             name, grid, epsilon=epsilon, restarts=restarts, out=output, resume=resume, jobs=tasks.where, on_row=tell
         )
     if found is None:
         found = _kept(output)
         remark(f"interrupted: {kept()}")
-    from cmpg.report.sweep_page import sweep_summaries, write_sweep_page
 
-    show(*sweep_summaries(found))
+    show(*report.sweep_page.sweep_summaries(found))
     if found.complete:
-        write_sweep_page(found, output / "report.html")
+        report.sweep_page.write_sweep_page(found, output / "report.html")
     page = ", and report.html, which opens in any browser" if found.complete else ""
     show(f"written to {output}/: results.csv, the run folders{page}")
     proved = all(row.status in ("CERTIFIED", "INFEASIBLE") for row in found.rows)
@@ -83,9 +80,9 @@ def sweep(
 
 def _kept(output: Path) -> Sweep:
     """Read what an interrupted sweep has kept, or raise the interrupt again where that is nothing."""
-    from cmpg.sweeps.rows import is_sweep, load_sweep
+    from cmpg.sweeps.rows import is_sweep
 
-    found = load_sweep(output) if is_sweep(output) else None
+    found = sweeps.load_sweep(output) if is_sweep(output) else None
     if found is None or not found.rows:
         raise KeyboardInterrupt
     return found
@@ -93,9 +90,7 @@ def _kept(output: Path) -> Sweep:
 
 def _kept_message(output: Path, total: int) -> str:
     """Count the runs that are on the disk; each has a folder, which takes its name when it is whole."""
-    from cmpg.files.long_runs import is_begun
-
-    if not is_begun(output):
+    if not files.long_runs.is_begun(output):
         return ""
     number = sum(each.name.isdecimal() for each in output.glob("runs/*"))
     return f"{number} of {total} runs are in {output}; --resume goes on"

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
+import cmpg
+from cmpg import files, interop
 from cmpg.cli.options import FURTHER
 from cmpg.errors import CMPGError, FileError, GameError, PolicyError, UnsupportedError
 from cmpg.scenarios import SCENARIOS, SPOKEN, Origin, Scenario, scenario, scenario_names
@@ -143,14 +145,10 @@ class Target:
 
 def _load(path: str, *, exact: bool) -> Game:
     """Read a game from a file, by its ending."""
-    from cmpg.files.games import load_game
-    from cmpg.interop.gambit import read_nfg
-    from cmpg.interop.long_table import read_table
-
     if is_proof_file(path):
         raise FileError(f"{path} is a claim about a game, and no game file; `cmpg certify {path}` checks it.")
-    readers: dict[str, Callable[..., Game]] = {".nfg": read_nfg, ".csv": read_table}
-    return readers.get(Path(path).suffix.lower(), load_game)(path, exact=exact)
+    readers: dict[str, Callable[..., Game]] = {".nfg": interop.read_nfg, ".csv": interop.read_table}
+    return readers.get(Path(path).suffix.lower(), files.games.load_game)(path, exact=exact)
 
 
 def is_proof_file(word: str) -> bool:
@@ -461,9 +459,8 @@ def finite(option: str, value: float, *, positive: bool = False) -> float:
 def policy_of(path: Path, game: Game, *, exact: bool = False) -> tuple[JointPolicy, FloatArray | None]:
     """Load a policy that fits the game, with its multipliers if the file has them."""
     from cmpg.equilibrium.certificate import check_multipliers
-    from cmpg.files.policy_tables import read_policy
 
-    policy, multipliers = read_policy(path, game, exact=exact)
+    policy, multipliers = files.policy_tables.read_policy(path, game, exact=exact)
     try:
         return policy, None if multipliers is None else check_multipliers(game, multipliers)
     except PolicyError as problem:
@@ -479,7 +476,6 @@ def option_types(function: Callable[..., Any]) -> dict[str, Any]:
 
 def joint_form(game: Game, *, wanted: str) -> JointGame:
     """Return a game with tables over joint states and joint actions, or raise with what was wanted of it."""
-    from cmpg.games.counting.game import CountingGame
     from cmpg.games.joint.game import as_joint
 
-    return as_joint(game.to_joint() if isinstance(game, CountingGame) else game, wanted=wanted)
+    return as_joint(game.to_joint() if isinstance(game, cmpg.CountingGame) else game, wanted=wanted)
