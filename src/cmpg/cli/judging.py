@@ -27,7 +27,7 @@ from cmpg.cli.options import (
     option,
 )
 from cmpg.cli.output import ProgressLine, show, show_json
-from cmpg.cli.targets import GameArgument, Target, chosen, finite, policy_of
+from cmpg.cli.targets import GameArgument, Target, finite, one_of, policy_of
 from cmpg.errors import CMPGError, InfeasibleError
 from cmpg.summaries import Summary
 
@@ -143,7 +143,7 @@ def judge(
         _judge_by_episodes(target, words, play, proof.epsilon, wanted)
     if play.train is not None:
         raise CMPGError("--train is for environments, which are judged by episodes: --env module:factory.")
-    names = [chosen("beside", word.strip(), {name: name for name in BESIDE}) for word in beside.split(",") if word]
+    names = [one_of("beside", word.strip(), BESIDE) for word in beside.split(",") if word]
     _judge_by_proof(target, words, names, proof, wanted)
 
 

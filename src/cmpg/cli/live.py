@@ -24,7 +24,18 @@ from cmpg.cli.interrupts import on_interrupt
 from cmpg.cli.loopback import LoopbackServer, Reply
 from cmpg.cli.options import DEFAULT_EPSILON, Epsilon, option
 from cmpg.cli.output import progress_line, remark, show
-from cmpg.cli.targets import FILES, GameArgument, Target, converted, finite, listed_options, option_types, spoken
+from cmpg.cli.targets import (
+    FILES,
+    GameArgument,
+    Target,
+    alternatives,
+    converted,
+    finite,
+    listed_options,
+    one_of,
+    option_types,
+    spoken,
+)
 from cmpg.deadline import cancellable, check_time, limited_work
 from cmpg.errors import CMPGError, OutOfTimeError
 from cmpg.scenarios import SCENARIOS, Origin, scenario
@@ -186,7 +197,8 @@ class ScenarioSubject:
             elif control.choices:
                 options[control.name] = converted(control.label, word, hints[control.name])
             else:
-                whole = int in _kinds(hints[control.name]) and float not in _kinds(hints[control.name])
+                kinds = alternatives(hints[control.name])
+                whole = int in kinds and float not in kinds
                 options[control.name] = converted(control.label, word, int if whole else float)
         origin = Origin(named.name, options)
         return Built(named.build(**options), origin, drawing_of(origin))
@@ -225,14 +237,8 @@ class ThresholdSubject:
 
 def _word(words: Mapping[str, str], control: Control) -> str:
     """Return what the page has for an option; a choice is one of its words."""
-    from cmpg.cli.targets import chosen
-
     word = words.get(control.name, control.value).strip()
-    return chosen(control.label, word, {each: each for each in control.choices}) if control.choices else word
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    return typing.get_args(hint) if typing.get_args(hint) else (hint,)
+    return one_of(control.label, word, control.choices) if control.choices else word
 
 
 def control_of(name: str, hint: Any, value: Any, meaning: str) -> report.live.Control | None:
@@ -255,8 +261,7 @@ def control_of(name: str, hint: Any, value: Any, meaning: str) -> report.live.Co
     label = spoken(name)[2:]
     if choices:
         return report.live.Control(name, label, meaning, word_of(value), tuple(map(str, choices)))
-    kinds = _kinds(hint)
-    if not {int, float} & {*kinds}:
+    if not {int, float} & {*alternatives(hint)}:
         return None
     if value is None:
         return report.live.Control(name, label, meaning, "")

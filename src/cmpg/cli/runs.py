@@ -15,7 +15,7 @@ from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json, check_out_file, option
 from cmpg.cli.output import ProgressLine, remark, show_json
 from cmpg.cli.output import show as tell
-from cmpg.cli.targets import PROOF_FILE, chosen
+from cmpg.cli.targets import PROOF_FILE, one_of
 from cmpg.errors import CMPGError
 from cmpg.summaries import Summary
 
@@ -155,14 +155,9 @@ def export(
     table, write = report.field_formats.FIELD_FORMATS.get(form, (what, None))
     if table != what and what != "schedule":  # which is the default
         raise CMPGError(f"--what is {what!r}; {form} is a format of {table}.")
-    chosen("what", table, {name: name for name in (*report.tables.TABLES, "proof")})
-    kind = (
-        ""
-        if table == "proof"
-        else chosen(
-            "format", form, {name: name for name in (*report.formats.FORMATS, *report.field_formats.FIELD_FORMATS)}
-        )
-    )
+    one_of("what", table, (*report.tables.TABLES, "proof"))
+    formats = (*report.formats.FORMATS, *report.field_formats.FIELD_FORMATS)
+    kind = "" if table == "proof" else one_of("format", form, formats)
     if output is None and kind == "parquet":
         raise CMPGError("a parquet file is not text: name a file with --out.")
     if output is not None:
@@ -172,11 +167,7 @@ def export(
         _export_proof(folder, output)
         return
     if write is None:
-        rows = (
-            _recommended(folder)
-            if files.devices.is_recommendation(folder)
-            else report.tables.rows_of(files.run_folder.load_run(folder).result, table)
-        )
+        rows = _rows(folder, table)
         content, count = report.formats.rows_bytes(rows, kind), f" ({len(rows):,} rows)"
     else:
         content, count = write(files.run_folder.load_run(folder).result).encode(), ""
@@ -187,8 +178,10 @@ def export(
         tell(f"written to {output}{count}")
 
 
-def _recommended(folder: Path) -> list[dict[str, Any]]:
-    """Return what each agent is recommended where, with which probability."""
+def _rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    """Return a table of a run; of a device, what each agent is recommended where, with which probability."""
+    if not files.devices.is_recommendation(folder):
+        return report.tables.rows_of(files.run_folder.load_run(folder).result, table)
     from cmpg.equilibrium.recommendations.recommend import device_of
 
     found = files.devices.load_recommendation(folder)

@@ -38,7 +38,7 @@ from cmpg.cli.options import (
 )
 from cmpg.cli.output import ProgressLine, progress_line, remark, rescaling_message, show, show_json
 from cmpg.cli.risk import RiskBudgets, deliver_cvar, law_record, laws_of, with_budgets
-from cmpg.cli.targets import GameArgument, Target, chosen, converted, finite, policy_of
+from cmpg.cli.targets import GameArgument, Target, chosen, converted, finite, one_of, policy_of
 from cmpg.deadline import limited, limited_work
 from cmpg.errors import CMPGError, FileError, GameError, OutOfTimeError
 from cmpg.scenarios import Origin
@@ -415,7 +415,7 @@ def _plugin_solver(word: str) -> Any:
     from cmpg import plugins
 
     name, _, text = word.partition(":")
-    chosen("solver", name, {known: known for known in (*NAMED["solver"], *_plugin_solvers())})
+    one_of("solver", name, (*NAMED["solver"], *_plugin_solvers()))
     if name in NAMED["solver"]:
         raise CMPGError(f"--solver is {word!r}; {name} takes no options here: give it to cmpg.solve in Python.")
     parameters = inspect.signature(plugins.plugins(plugins.SOLVERS)[name].load()).parameters

@@ -14,7 +14,7 @@ from cmpg import files, report
 from cmpg.cli.interrupts import on_interrupt, written
 from cmpg.cli.options import Json, option
 from cmpg.cli.output import ProgressLine, show, show_json
-from cmpg.cli.targets import chosen
+from cmpg.cli.targets import one_of
 from cmpg.errors import CMPGError
 from cmpg.summaries import Summary
 
@@ -47,7 +47,7 @@ def suite(
     as_json: Json = False,
 ) -> None:
     """A benchmark of frozen games that others can enter."""
-    chosen("ACTION", action, {name: name for name in ACTIONS})
+    one_of("ACTION", action, ACTIONS)
     if (folder is None) == (action in ("games", "submit")):
         raise CMPGError(
             f"`cmpg suite {action}` needs a folder." if folder is None else f"`cmpg suite {action}` takes no folder."

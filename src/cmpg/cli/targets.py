@@ -11,7 +11,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -369,7 +369,7 @@ def _described_by_plugin(named: Scenario, option: str) -> str:
 
 
 def _metavar(hint: Any) -> str:
-    kinds = _alternatives(hint)
+    kinds = alternatives(hint)
     if {str, Path, bool} & {*kinds} or typing.get_origin(hint) is typing.Literal:
         return "<text>"
     if any(typing.get_origin(kind) in (Sequence, tuple) for kind in kinds):
@@ -385,7 +385,7 @@ def spoken(option: str) -> str:
 def listed_options(named: Scenario) -> dict[str, str]:
     """Return the options of a scenario that a command line can give, with their meanings."""
     hints = option_types(named.function)
-    kinds = {name: _alternatives(hints[name]) for name in named.options if name not in TAKEN}
+    kinds = {name: alternatives(hints[name]) for name in named.options if name not in TAKEN}
     return {name: _meaning(named, name) for name, each in kinds.items() if str in each or not _has_mapping(each)}
 
 
@@ -400,7 +400,7 @@ def _converted_options(named: Scenario, words: Mapping[str, str | None], *, raw:
     return given if raw else {name: converted(spoken(name), word, hints[name]) for name, word in given.items()}
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
+def alternatives(hint: Any) -> tuple[Any, ...]:
     """Return the types that a union is of."""
     is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     return typing.get_args(hint) if is_union else (hint,)
@@ -408,9 +408,9 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 def converted(option: str, text: str, hint: Any) -> Any:
     """Read a word as the type that the builder declares."""
-    kinds = _alternatives(hint)
+    kinds = alternatives(hint)
     if typing.get_origin(hint) is typing.Literal:
-        return chosen(option.removeprefix("--"), text, {word: word for word in typing.get_args(hint)})
+        return one_of(option.removeprefix("--"), text, typing.get_args(hint))
     if bool in kinds:
         return chosen(option.removeprefix("--"), text, {"true": True, "false": False})
     if str in kinds or Path in kinds:
@@ -446,6 +446,11 @@ def chosen(option: str, value: str, choices: Mapping[str, Choice]) -> Choice:
         name = option if option.isupper() else f"--{option}"  # an argument, or an option
         raise CMPGError(f"{name} is {value!r}; one of {', '.join(choices)} is required.")
     return choices[value]
+
+
+def one_of(option: str, value: str, words: Iterable[str]) -> str:
+    """Return a word, or raise with those there are."""
+    return chosen(option, value, {word: word for word in words})
 
 
 def finite(option: str, value: float, *, positive: bool = False) -> float:
