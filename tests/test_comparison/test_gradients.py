@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cmpg.cmdp.evaluation import evaluate
 from cmpg.cmdp.model import CMDP
-from cmpg.comparison.gradients import Anchor, gradient_step, policy_gradients, project_rows, squared_distance
+from cmpg.comparison.gradients import gradient_step, policy_gradients, project_rows, squared_distance
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.policy import JointPolicy
 from cmpg.scenarios import counter_example
@@ -74,7 +74,7 @@ def test_a_step_follows_the_gradient_and_an_anchor_holds_it_back():
     # The gradient of both agents is (2.5, 3), and the projection takes off the mean.
     assert free.policy[0][0, 0] == pytest.approx([0.475, 0.525])
     assert free.values[0] > position.values[0]
-    held = gradient_step(game, free, np.array([1.0, 0.0]), step_size=0.1, anchor=Anchor(position.policy, weight=100.0))
+    held = gradient_step(game, free, np.array([1.0, 0.0]), step_size=0.1, anchor=(position.policy, 100.0))
     assert squared_distance(held.policy, position.policy) > squared_distance(free.policy, position.policy)
-    still = gradient_step(game, free, np.zeros(2), step_size=0.1, anchor=Anchor(position.policy, weight=10.0))
+    still = gradient_step(game, free, np.zeros(2), step_size=0.1, anchor=(position.policy, 10.0))
     assert squared_distance(still.policy, position.policy) == pytest.approx(0.0, abs=1e-20)

@@ -48,6 +48,14 @@ def test_a_claim_that_is_too_strong_is_not_verified(tmp_path):
     assert "may gain" in found["message"]
 
 
+def test_a_device_is_not_said_to_be_verified(tmp_path):
+    run = tmp_path / "run"
+    assert cmpg("solve", "counter-example", "--concept", "correlated", "--out", run).code == 0
+    said = cmpg("certify", run / "game.npz", run / "device.npz", "--verified")
+    assert (said.code, said.out) == (2, "")
+    assert "leave --verified out" in said.err
+
+
 @pytest.mark.usefixtures("command")
 def test_a_certificate_says_that_it_was_verified():
     result = solve(grid_world())

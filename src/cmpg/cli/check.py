@@ -104,6 +104,7 @@ def certify(
     """
     from cmpg.arrays import counted_rescaling
     from cmpg.equilibrium.certificate import check_multipliers
+    from cmpg.equilibrium.verified import verify
 
     if is_proof_file(target.name):
         _certify_file(target.name, policy, as_json=as_json)
@@ -111,67 +112,54 @@ def certify(
         raise CMPGError(
             "name a policy or device file after the game; a proof file (.proof) has both. See cmpg certify --help."
         )
-    finite("epsilon", epsilon)
-    finite("allow-rounding", allow_rounding)
+    for name, number in (("epsilon", epsilon), ("allow-rounding", allow_rounding), ("model-error", model_error)):
+        finite(name, number)
     if model_error and verified:
         raise CMPGError("--model-error is judged in floats: leave --verified out.")
-    with ProgressLine("building the game") as progress:
-        with counted_rescaling() as rescaling:
-            built: Any = target.build(seed=seed, exact=exact and not budgets.words)
-            if isinstance(built, cmpg.CrowdGame):
-                given = {"--exact": exact, "--verified": verified, "--model-error": model_error != 0}
-                refuse_for_crowds([*(name for name, is_given in given.items() if is_given), *changed(budgets)])
-                progress.stop()
-                certify_crowd_target(built, policy, epsilon=epsilon, allow_rounding=allow_rounding, as_json=as_json)
-            game: Game = built
-            risky = with_budgets(game, budgets)
-            progress.begin("checking the claim")
-            if isinstance(risky, games.CVaRGame):
-                if verified or model_error:
-                    raise CMPGError(
-                        "--cvar is judged in floats or with --exact: leave --verified and --model-error out."
-                    )
-                judged = cmpg.certify(risky, policy_of(policy, risky.base, exact=exact)[0], exact=exact)
-                names = {**files.records.names_record(game), "constraint_names": list(risky.constraint_names)}
-                progress.stop()
-                _conclude(judged, names, epsilon, allow_rounding=allow_rounding, as_json=as_json)
-            game = risky
-            if files.containers.file_kind(policy) == files.devices.KIND:
-                device, prices, concept = files.devices.load_device(policy, exact=exact)
-                device.check_fits(game)
-                judged = cmpg.certify(game, device, prices, concept=concept, exact=exact, model_error=model_error)
-                progress.stop()
-                _conclude(
-                    judged, files.records.names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json
-                )
+    found = certificate = None
+    with ProgressLine("building the game") as progress, counted_rescaling() as rescaling:
+        built: Any = target.build(seed=seed, exact=exact and not budgets.words)
+        if isinstance(built, cmpg.CrowdGame):
+            given = {"--exact": exact, "--verified": verified, "--model-error": model_error != 0}
+            refuse_for_crowds([*(name for name, is_given in given.items() if is_given), *changed(budgets)])
+            progress.stop()
+            certify_crowd_target(built, policy, epsilon=epsilon, allow_rounding=allow_rounding, as_json=as_json)
+        game = with_budgets(built, budgets)
+        progress.begin("checking the claim")
+        if isinstance(game, games.CVaRGame):
+            if verified or model_error:
+                raise CMPGError("--cvar is judged in floats or with --exact: leave --verified and --model-error out.")
+            names = files.records.names_record(built) | {"constraint_names": list(game.constraint_names)}
+            certificate = cmpg.certify(game, policy_of(policy, game.base, exact=exact)[0], exact=exact)
+        elif files.containers.file_kind(policy) == files.devices.KIND:
+            if verified:
+                raise CMPGError("cmpg-verify reads claims about policies, and this is a device: leave --verified out.")
+            names = files.records.names_record(game)
+            device, prices, concept = files.devices.load_device(policy, exact=exact)
+            device.check_fits(game)
+            certificate = cmpg.certify(game, device, prices, concept=concept, exact=exact, model_error=model_error)
+        else:
+            names = files.records.names_record(game)
             tables, multipliers = policy_of(policy, game, exact=exact)
-        if rescaling.rows:
-            remark(rescaling_message(rescaling.rows))
-        if multipliers is None and len(game.thresholds):
-            remark("the policy file has no multipliers: best responses are computed to propose some")
-            multipliers = equilibrium.proposed_multipliers(game, tables)
-        if verified:
-            progress.begin("cmpg-verify checks the claim")
-            from cmpg.equilibrium.verified import verify
-
-            found = verify(game, tables, check_multipliers(game, multipliers), epsilon)
-        else:
-            certificate = cmpg.certify(
-                game, tables, multipliers, exact=exact, model_error=finite("model-error", model_error)
-            )
-    if verified:
-        if as_json:
-            show_json(
-                {
-                    **vars(found),
-                    "claimed_epsilon": epsilon,
-                    "arithmetic": "exact, verified" if found.proved else "exact",
-                }
-            )
-        else:
-            show(report.certificates.verification_summary(found))
-        raise typer.Exit(0 if found.proved else 1)
-    _conclude(certificate, files.records.names_record(game), epsilon, allow_rounding=allow_rounding, as_json=as_json)
+            if rescaling.rows:
+                remark(rescaling_message(rescaling.rows))
+            if multipliers is None and len(game.thresholds):
+                remark("the policy file has no multipliers: best responses are computed to propose some")
+                multipliers = equilibrium.proposed_multipliers(game, tables)
+            if verified:
+                progress.begin("cmpg-verify checks the claim")
+                found = verify(game, tables, check_multipliers(game, multipliers), epsilon)
+            else:
+                certificate = cmpg.certify(game, tables, multipliers, exact=exact, model_error=model_error)
+    if certificate is not None:
+        _conclude(certificate, names, epsilon, allow_rounding=allow_rounding, as_json=as_json)
+    assert found is not None
+    if as_json:
+        arithmetic = "exact, verified" if found.proved else "exact"
+        show_json({**vars(found), "claimed_epsilon": epsilon, "arithmetic": arithmetic})
+    else:
+        show(report.certificates.verification_summary(found))
+    raise typer.Exit(0 if found.proved else 1)
 
 
 def _certify_file(path: str, policy: Path | None, *, as_json: bool) -> NoReturn:

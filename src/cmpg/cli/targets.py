@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand
 
 import cmpg
-from cmpg import files, interop
+from cmpg import files
 from cmpg.cli.options import FURTHER
 from cmpg.errors import CMPGError, FileError, GameError, PolicyError, UnsupportedError
 from cmpg.scenarios import SCENARIOS, SPOKEN, Origin, Scenario, scenario, scenario_names
@@ -121,8 +121,14 @@ class Target:
 
     def build(self, *, seed: int | None = None, exact: bool = False) -> Game:
         """Build the scenario, or load the file."""
+        if is_proof_file(self.name):
+            raise FileError(
+                f"{self.name} is a claim about a game, and no game file; `cmpg certify {self.name}` checks it."
+            )
         if _is_file(self.name):
-            return _load(self.name, exact=exact)
+            from cmpg.sweeps.game_files import read_game
+
+            return read_game(self.name, exact=exact)
 
         game = scenario(self.name).build(**self.origin(seed=seed).options)
         if not exact:
@@ -141,14 +147,6 @@ class Target:
             return Origin(Path(self.name).name, {})
         drawn = {"seed": seed} if seed is not None and "seed" in scenario(self.name).options else {}
         return Origin(self.name, {**self.options, **drawn})
-
-
-def _load(path: str, *, exact: bool) -> Game:
-    """Read a game from a file, by its ending."""
-    if is_proof_file(path):
-        raise FileError(f"{path} is a claim about a game, and no game file; `cmpg certify {path}` checks it.")
-    readers: dict[str, Callable[..., Game]] = {".nfg": interop.read_nfg, ".csv": interop.read_table}
-    return readers.get(Path(path).suffix.lower(), files.games.load_game)(path, exact=exact)
 
 
 def is_proof_file(word: str) -> bool:

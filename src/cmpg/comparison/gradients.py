@@ -109,7 +109,7 @@ class SwitchingGradient:
         return run.ended(self, centre)
 
     def _round(self, run: Run, centre: Position, scales: Scales) -> Position:
-        anchor = Anchor(centre.policy, self.proximal_weight)
+        anchor = centre.policy, self.proximal_weight
         position, kept = centre, []
         for _ in range(self.steps_per_round):
             pull = self.proximal_weight / 2 * squared_distance(position.policy, centre.policy)
@@ -163,16 +163,13 @@ def project_rows(table: FloatArray) -> FloatArray:
     return np.asarray(projected / projected.sum(axis=-1, keepdims=True))
 
 
-@dataclass(frozen=True, eq=False)
-class Anchor:
-    """A policy that the agents are pulled back to, by the gradient of −weight/2·‖π − policy‖²."""
-
-    policy: JointPolicy
-    weight: float
-
-
 def gradient_step(
-    game: Game, position: Position, weights: FloatArray, *, step_size: float, anchor: Anchor | None = None
+    game: Game,
+    position: Position,
+    weights: FloatArray,
+    *,
+    step_size: float,
+    anchor: tuple[JointPolicy, float] | None = None,
 ) -> Position:
     """Let all agents at once follow the gradient of Σ_l w_l V^l, each of its own reward and of the shared costs.
 
@@ -193,7 +190,7 @@ def gradient_step(
     for agent, table in enumerate(position.policy):
         direction = np.tensordot(weights, policy_gradients(position.induced_cmdp(agent), table), axes=1)
         if anchor is not None:
-            direction = direction + anchor.weight * (anchor.policy[agent] - table)
+            direction = direction + anchor[1] * (anchor[0][agent] - table)
         tables.append(project_rows(table + step_size * direction))
     return game.at(JointPolicy(tuple(tables)))
 

@@ -24,6 +24,7 @@ Guarantee: none for the policies, which is the point. The numbers in a `Comparis
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,21 +70,21 @@ class LagrangianDual:
         """Run the method; the start matters only if the joint problem cannot be planned for."""
         run = Run(game)
         begin = run.see(game.at(start))
-        maximise = _maximiser(game, rng)
+        maximise, is_exact = _maximiser(game, rng)
         scales = Scales.of(game, begin)
         multipliers, squares = np.zeros(len(game.thresholds)), np.zeros(len(game.thresholds))
         path: list[tuple[float, FloatArray, Position]] = []
         for _ in range(self.iterations if len(multipliers) else 1):
-            position = run.see(maximise.at(begin, multipliers))
+            position = run.see(maximise(begin, multipliers))
             path.append((lagrangian(game, position.policy, multipliers), multipliers, position))
             squares = squares + scales.violation(position) ** 2
             multipliers = scales.raised(
                 multipliers, position, step_size=self.step_size / np.sqrt(np.maximum(squares, 1e-300))
             )
-        if maximise.exact or len(multipliers) == 0:
+        if is_exact or len(multipliers) == 0:
             return run.ended(self, min(path, key=lambda each: each[0])[2])
         mean = np.mean([tried for _, tried, _ in path[len(path) // 2 :]], axis=0)
-        return run.ended(self, run.see(maximise.at(begin, mean)))
+        return run.ended(self, run.see(maximise(begin, mean)))
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,8 @@ class NashCA:
         free = np.zeros(len(game.thresholds))
 
         def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
-            chosen = _best_answer(position, agent, free, rng)
-            return Answer(chosen.policy, chosen.gain)
+            policy, _value, gain = _best_answer(position, agent, free, rng)
+            return Answer(policy, gain)
 
         rules = Rules(schedule=GreatestGain(), enough=self.epsilon, max_moves=self.max_moves)
         position = run.see(game.at(start))
@@ -151,26 +152,18 @@ COMPARATORS: tuple[Comparator, ...] = (
 """All comparators, with their default settings."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Maximiser:
-    """How to maximise L(·, λ), and whether the answer is a maximiser of all policies."""
-
-    at: Callable[[Position, FloatArray], Position]
-    exact: bool
+Maximise = Callable[[Position, FloatArray], Position]
+"""From where the agents stand, and λ, to a maximiser of L(·, λ)."""
 
 
-def _maximiser(game: Game, rng: np.random.Generator | None) -> _Maximiser:
-    """Plan jointly if the potential is the value of one reward, else ascend from where one stands."""
+def _maximiser(game: Game, rng: np.random.Generator | None) -> tuple[Maximise, bool]:
+    """Return what maximises L(·, λ), and whether among all policies: where a joint plan is for the potential."""
     joint = joint_or_none(game)
-    if joint is not None:
-        try:
-            planner = joint_planner(joint)
-        except GameError:
-            return _Maximiser(lambda position, multipliers: _penalised_ascent(position, multipliers, rng), exact=False)
-        return _Maximiser(
-            lambda _, multipliers: game.at(joint.split(plan(planner, multipliers, rng=rng).actions)), exact=True
-        )
-    return _Maximiser(lambda position, multipliers: _penalised_ascent(position, multipliers, rng), exact=False)
+    with suppress(GameError):  # the potential is not the value of one reward
+        planner = None if joint is None else joint_planner(joint)
+        if joint is not None and planner is not None:
+            return lambda _, multipliers: game.at(joint.split(plan(planner, multipliers, rng=rng).actions)), True
+    return lambda position, multipliers: _penalised_ascent(position, multipliers, rng), False
 
 
 MAX_ROUNDS = 50
@@ -179,24 +172,18 @@ MAX_ROUNDS = 50
 
 def _penalised_ascent(position: Position, prices: FloatArray, rng: np.random.Generator | None) -> Position:
     def answer(position: Position, agent: int, _: np.random.Generator | None) -> Answer:
-        chosen = _best_answer(position, agent, prices, rng)
-        worth = chosen.gain > 1e-9 * max(1.0, abs(chosen.value))
-        return Answer(chosen.policy, chosen.gain if worth else 0.0)
+        policy, value, gain = _best_answer(position, agent, prices, rng)
+        return Answer(policy, gain if gain > 1e-9 * max(1.0, abs(value)) else 0.0)
 
     rules = Rules(max_answers=MAX_ROUNDS * len(position.policy))
     return uninterrupted(take_turns(position, answer, rules, traced=False)).position
 
 
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    policy: FloatArray  # [H, S, A]
-    value: float  # of r_i − λ·c
-    gain: float
-
-
-def _best_answer(position: Position, agent: int, prices: FloatArray, rng: np.random.Generator | None) -> _Answer:
-    """What an agent would do about r_i − λ·c alone."""
+def _best_answer(
+    position: Position, agent: int, prices: FloatArray, rng: np.random.Generator | None
+) -> tuple[FloatArray, float, float]:
+    """Return what an agent would do about r_i − λ·c alone [H, S, A], the value of that, and the gain."""
     cmdp = position.induced_cmdp(agent)
     best, present = plan(cmdp, prices, rng=rng), evaluate(cmdp, position.policy[agent])
     value = float(best.value - prices @ best.costs)
-    return _Answer(best.policy(cmdp.num_actions), value, value - float(present.value - prices @ present.costs))
+    return best.policy(cmdp.num_actions), value, value - float(present.value - prices @ present.costs)

@@ -39,19 +39,26 @@ class HiddenEnvironment:
 
     def simulator(self, rng: np.random.Generator) -> EnvironmentSimulator:
         """Return a simulator that draws with this generator."""
-        environment, known, *state = self._made()
-        if hasattr(environment, "possible_agents"):
-            environment = LearnableEnv(environment, state=state[0] if state else first_observation)
-        return EnvironmentSimulator(environment, known=known, rng=rng, budget=self.budget)
-
-    def _made(self) -> tuple[Any, ...]:
         made = _factory(self.words)()
-        if not isinstance(made, tuple) or len(made) not in (2, 3) or not isinstance(made[1], ProblemSpec):
+        if not _is_declared(made):
             raise CMPGError(
                 f"{self.words}() returned {type(made).__name__}; (environment, known) is required, known a "
                 "cmpg.learning.ProblemSpec, perhaps with a function that turns observations into the number of a state."
             )
-        return made
+        environment, known = _learnable(*made)
+        return EnvironmentSimulator(environment, known=known, rng=rng, budget=self.budget)
+
+
+def _is_declared(made: Any) -> bool:
+    """Whether this is an environment with what is known of it."""
+    return isinstance(made, tuple) and len(made) in (2, 3) and isinstance(made[1], ProblemSpec)
+
+
+def _learnable(environment: Any, known: ProblemSpec, state: Any = None) -> tuple[Any, ProblemSpec]:
+    """Return an environment as learners take it."""
+    if hasattr(environment, "possible_agents"):
+        environment = LearnableEnv(environment, state=first_observation if state is None else state)
+    return environment, known
 
 
 def hidden_environment(words: str, *, budget: int | None = None) -> HiddenEnvironment:
@@ -73,10 +80,8 @@ def environment_world(words: str) -> EnvironmentWorld:
     made = _factory(words)()
     if isinstance(made, EnvironmentWorld):
         return made
-    if isinstance(made, tuple) and len(made) in (2, 3) and isinstance(made[1], ProblemSpec):
-        environment, known, *state = made
-        if hasattr(environment, "possible_agents"):
-            environment = LearnableEnv(environment, state=state[0] if state else first_observation)
+    if _is_declared(made):
+        environment, known = _learnable(*made)
         return EnvironmentWorld(
             environment,
             horizon=known.horizon,

@@ -19,15 +19,15 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from cmpg.arrays import is_fraction, rational, to_floats
+from cmpg.arrays import is_fraction, rational
 from cmpg.errors import FileError, GameError
 from cmpg.games.game import Game
 from cmpg.games.joint.game import JointGame, as_joint
 from cmpg.games.rationals import as_given
+from cmpg.interop.long_table import number_text
 from cmpg.scenarios.readers.text import FilePath, Line, blaming, check_entries, is_whole, read_lines
 
 MAX_PLAYERS = 28
@@ -266,15 +266,7 @@ def nfg_text(game: Game, *, without_constraints: bool = False) -> str:
 def _payoff_lines(game: JointGame) -> Iterator[str]:
     for backwards in itertools.product(*(range(count) for count in reversed(game.num_actions))):
         entry = (0, 0, *reversed(backwards))
-        yield " ".join(_number(payoffs[entry]) for payoffs in as_given(game, "rewards"))
-
-
-def _number(payoff: Any) -> str:
-    """Write a number so that it is read again as the same."""
-    if isinstance(payoff, Fraction):
-        return str(payoff)
-    value = float(to_floats(np.asarray(payoff)))
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+        yield " ".join(number_text(payoffs[entry]) for payoffs in as_given(game, "rewards"))
 
 
 def _quoted(text: str) -> str:

@@ -110,11 +110,12 @@ def table_text(game: Game) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(first)
     for row in itertools.chain([first], rows):
-        writer.writerow([_written(value) if name == "value" else cell(value) for name, value in row.items()])
+        writer.writerow([number_text(value) if name == "value" else cell(value) for name, value in row.items()])
     return text.getvalue()
 
 
-def _written(value: Any) -> str:
+def number_text(value: Any) -> str:
+    """Write a number so that it is read again as the same."""
     if isinstance(value, (Fraction, int)):
         return str(value)
     number = float(value)

@@ -214,30 +214,26 @@ def _network_view(
 def _load_view(game: SharedResources, policy: JointPolicy, drawing: LoadDrawing) -> View:
     position, resources, legend = game.at(policy), game.all_resource_names, game.names.legend
     used, likely = [position.usage(agent) for agent in range(game.num_agents)], position.load_probabilities()
+    loads = np.sum(used, axis=0)  # [H, E]
     seen = 1 + int(np.max(np.flatnonzero((likely >= FLOORS[0]).any(axis=(1, 2))), initial=0))
     fields = asdict(drawing) | {
         "agents": game.names.all_agents(game.num_agents),
         "resources": resources,
-        "loads": [_thousandths(load) for load in np.sum(used, axis=0).T],
+        "loads": [_thousandths(load) for load in loads.T],
         "likely": [[_thousandths(row) for row in likely[:seen, :, e].T] for e in range(len(resources))],
         "uses": [[_sparse(row, FLOORS[0]) for row in each] for each in used],
-        "first": _busiest(np.sum(used, axis=0), np.array(drawing.capacities).T),
+        "first": int(np.argmax((loads / np.maximum(np.array(drawing.capacities).T, 1e-9)).max(axis=1))),
         "words": {"agent": legend.agent, "step": legend.step, "unit": legend.load.unit},
         "each": legend.load.each,
     }
     return View("loads", "", fields)
 
 
-def _busiest(loads: FloatArray, capacities: FloatArray) -> int:
-    """Return the step at which most of a capacity is used."""
-    return int(np.argmax((loads / np.maximum(capacities, 1e-9)).max(axis=1)))
-
-
 def _tables_view(game: Game, policy: JointPolicy) -> View:
     names = game.names.actions
     alike = len({shape[2] for shape in policy.shapes}) == 1 and (names is None or len(set(names)) == 1)
     if game.information is Information.JOINT_STATE and alike:
-        return _state_tables(game, policy, _action_names(game, 0, policy.shapes[0][2]))
+        return _state_tables(game, policy, game.names.all_actions(0, policy.shapes[0][2]))
     return _agent_tables(game, policy)
 
 
@@ -285,14 +281,10 @@ def _agent_tables(game: Game, policy: JointPolicy) -> View:
             states = game.names.all_states(i, visits[i].shape[1])
             labels = [f"{states[s]} ({visits[i][h, s]:.3g})" for s in chosen]
             cells = [_thousandths(policy[i][h, s]) for s in chosen]
-            panels[h].append([names[i], None, cells, labels, _action_names(game, i, policy.shapes[i][2])])
+            panels[h].append([names[i], None, cells, labels, game.names.all_actions(i, policy.shapes[i][2])])
     note = f"the {rows} most likely states of each agent are shown, with their probabilities"
     note += "" if agents == game.num_agents else f"; the first {agents} of {game.num_agents} agents are shown"
     return View("tables", note, {"steps": _step_names(game, steps), "columns": [], "rows": [], "panels": panels})
-
-
-def _action_names(game: Game, agent: int, count: int) -> tuple[str, ...]:
-    return game.names.all_actions(agent, count)
 
 
 def _step_names(game: Game, steps: int) -> list[str]:
@@ -316,11 +308,6 @@ class Spending:
     parts: FloatArray  # [k, H, places]
     places: tuple[str, ...]
     kind: str  # what a place is: "state", "resource"
-
-    @property
-    def by_step(self) -> FloatArray:
-        """[k, H]."""
-        return np.asarray(self.parts.sum(axis=2))
 
 
 def where_spent(game: Game, policy: JointPolicy) -> Spending:

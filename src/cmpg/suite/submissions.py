@@ -237,13 +237,9 @@ def ranked(rows: list[SuiteRow]) -> list[SuiteRow]:
 def reference_suite_rows(games: Iterable[str] = SUITE) -> list[SuiteRow]:
     """Return the rows of the methods that the library compares itself with, over the games that count."""
     counted = tuple(games)
-    rows = []
-    for method, reached in reference_rows().items():
-        entries = {}
-        for game, found in reached.items():
-            if found is not None:
-                entries[game] = SuiteEntry(
-                    game, found["feasible"], found["exploitability"], found["total_value"], found["relative_gain"]
-                )
-        rows.append(row_of(method, entries, counted))
-    return rows
+    return [
+        row_of(
+            method, {game: SuiteEntry(game, **found) for game, found in reached.items() if found is not None}, counted
+        )
+        for method, reached in reference_rows().items()
+    ]

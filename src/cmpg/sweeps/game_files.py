@@ -16,6 +16,15 @@ READERS = {".json": load_game, ".npz": load_game, ".nfg": read_nfg, ".csv": read
 """What reads a game file, by its ending."""
 
 
+def read_game(path: str | Path, *, exact: bool = False) -> Game:
+    """Read a game file of any kind, by its ending."""
+    read = READERS.get(Path(path).suffix.lower())
+    if read is None:
+        raise FileError(f"{path}: a game file ends in one of {', '.join(READERS)}.")
+    game: Game = read(path, exact=exact)
+    return game
+
+
 def game_file(*, file: str, threshold: float | None = None) -> Game:
     """Return the game of a file.
 
@@ -26,10 +35,7 @@ def game_file(*, file: str, threshold: float | None = None) -> Game:
     threshold
         Of all constraints, instead of those of the file.
     """
-    read = READERS.get(Path(file).suffix.lower())
-    if read is None:
-        raise FileError(f"{file}: a game file ends in one of {', '.join(READERS)}.")
-    game: Game = read(file)
+    game = read_game(file)
     if threshold is None:
         return game
     if not len(game.thresholds):

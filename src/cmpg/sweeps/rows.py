@@ -114,7 +114,7 @@ def results_table(found: Sweep) -> str:
         options = [cell(row.options[name]) for name in found.grid.axes]
         numbers = [row.welfare, row.bound, row.gap, *by_constraint, *by_option]
         cells = ["" if number is None else repr(float(number)) for number in numbers]
-        writer.writerow([row.run, *options, row.status, *cells[:3], *cells[3:], row.moves, cell(row.message)])
+        writer.writerow([row.run, *options, row.status, *cells, row.moves, cell(row.message)])
     return text.getvalue()
 
 

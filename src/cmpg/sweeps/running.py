@@ -298,7 +298,8 @@ def _margins(task: _Task, result: Result) -> Iterator[tuple[str, float, float]]:
         if there.policy_shapes != here.policy_shapes or len(there.thresholds) != len(here.thresholds):
             continue
         after = there.at(policy)
-        gained = after.values - before.values + multipliers @ (after.slacks - before.slacks)
+        with np.errstate(invalid="ignore"):  # an infinite multiplier: no price, and so no worth
+            gained = after.values - before.values + multipliers @ (after.slacks - before.slacks)
         carried = float(after.values.sum()) if (after.slacks >= 0).all() else math.nan
         yield name, float(np.max(gained)) / float(value - task.options[name]), carried
 
