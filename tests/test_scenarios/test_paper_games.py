@@ -220,9 +220,9 @@ def test_congestion_variants_differ_in_what_they_say_only():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_agents": 0}, "num_agents is 0; at least 1 is required"),
+        ({"num_agents": 0}, "num_agents is 0; a whole number of at least 1 is required"),
         ({"weights": ()}, r"weights has shape \[0\]"),
-        ({"cost_at": "last step"}, "cost_at is 'last step'; it must be one of 'every step', 'first step'"),
+        ({"cost_at": "last step"}, "cost_at is 'last step'; it must be 'every step' or 'first step'"),
         ({"initial": (0.5, 0.6)}, "initial sums to 1.1"),
         ({"horizon": 0}, "horizon is 0"),
     ],

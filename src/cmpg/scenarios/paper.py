@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from cmpg.arrays import FloatArray, IntArray, frozen, numbers
+from cmpg.arrays import IntArray, frozen, numbers
 from cmpg.errors import GameError
 from cmpg.games.counting.game import CountingGame
 from cmpg.games.counting.vectors import LargestCount
@@ -185,21 +185,23 @@ def congestion_game(
     >>> game.state_names, game.reward_ranges, game.potential_proof() is None
     (('safe', 'unsafe'), array([222., 222.]), True)
     """
-    crowd, rewards = _congestion_tables(num_agents, np.asarray(weights, dtype=np.float64), unsafe_penalty)
-    leaves = np.stack([crowd > num_agents / 2, crowd <= num_agents / 4])
-    stays = ~leaves
-    transition = np.stack([np.stack([stays[0], leaves[0]], axis=-1), np.stack([leaves[1], stays[1]], axis=-1)])
-    return JointGame(
-        transition=frozen(transition[None].astype(np.float64)),
-        rewards=frozen(rewards),
-        costs=_crowd_costs(crowd, horizon, cost_at),
-        thresholds=np.array([threshold]),
-        initial=np.asarray(initial),
+    check_agents(num_agents)
+    entries = 2.0 * num_agents * float(len(weights)) ** num_agents
+    if entries > MAX_JOINT_ENTRIES:
+        raise GameError(
+            f"{num_agents} agents need tables of {entries:.3g} entries; at most {MAX_JOINT_ENTRIES:.3g} are written. "
+            "Use `counting_congestion_game`, on the command line congestion-counting."
+        )
+    game = counting_congestion_game(
+        num_agents=num_agents,
         horizon=horizon,
-        state_names=("safe", "unsafe"),
-        action_names=(tuple(chr(ord("A") + a) for a in range(len(weights))),) * num_agents,
-        constraint_names=("a crowd in unsafe",),
+        threshold=threshold,
+        weights=weights,
+        unsafe_penalty=unsafe_penalty,
+        initial=initial,
+        cost_at=cost_at,
     )
+    return game.to_joint()
 
 
 def congestion_game_common_reward(
@@ -238,40 +240,6 @@ def congestion_game_exogenous(
     by_itself = np.array([[1 - to_unsafe, to_unsafe], [to_safe, 1 - to_safe]])
     spread = by_itself.reshape(1, 2, *(1,) * num_agents, 2)
     return game.with_transition(np.broadcast_to(spread, game.transition.shape).copy())
-
-
-def _congestion_tables(num_agents: int, weights: FloatArray, unsafe_penalty: float) -> tuple[IntArray, FloatArray]:
-    """Return k* [*A] and the rewards [n, 1, 2, *A]."""
-    if num_agents < 1:
-        raise GameError(f"num_agents is {num_agents}; at least 1 is required.")
-    if weights.ndim != 1 or not len(weights):
-        raise GameError(f"weights has shape {list(weights.shape)}; one weight per action is required.")
-    check_agents(num_agents)
-    joint = (len(weights),) * num_agents
-    entries = 2.0 * num_agents * float(len(weights)) ** num_agents
-    if entries > MAX_JOINT_ENTRIES:
-        raise GameError(
-            f"{num_agents} agents need tables of {entries:.3g} entries; at most {MAX_JOINT_ENTRIES:.3g} are written. "
-            "Use `counting_congestion_game`, on the command line congestion-counting."
-        )
-    choices = np.indices(joint, sparse=True)
-    counts = np.stack([sum((choice == a).astype(np.int64) for choice in choices) for a in range(len(weights))])
-    payoffs = counts * weights.reshape(-1, *(1,) * num_agents)
-    rewards = np.empty((num_agents, 1, 2, *joint))
-    for agent, choice in enumerate(choices):
-        rewards[agent, 0, 0] = np.take_along_axis(payoffs, np.broadcast_to(choice, (1, *joint)), axis=0)[0]
-    rewards[:, :, 1] = rewards[:, :, 0] - unsafe_penalty
-    return counts.max(axis=0), rewards
-
-
-def _crowd_costs(crowd: IntArray, horizon: int, cost_at: CostSteps) -> FloatArray:
-    """Return the cost [1, H or 1, 2, *A]."""
-    if cost_at not in get_args(CostSteps):
-        raise GameError(f"cost_at is {cost_at!r}; it must be one of {', '.join(map(repr, get_args(CostSteps)))}.")
-    steps = horizon if cost_at == "first step" else 1
-    costs = np.zeros((1, steps, 2, *crowd.shape))
-    costs[0, 0, 1] = crowd > crowd.ndim / 2
-    return costs
 
 
 def grid_world_local(
