@@ -306,6 +306,16 @@ def _group_of(name: str, title: str, caption: str, multiples: Multiples, draw: D
     return ChartGroup(title, caption, charts)
 
 
+def _lines_of(traces: Callable[[SweepCurve, int], list[dict[str, Any]]], **layout: Any) -> Draw:
+    """Return what draws the traces of some curves, each at a place that decides its colour."""
+
+    def draw(group: list[SweepCurve]) -> dict[str, Any]:
+        data = [trace for place, curve in enumerate(_few(group)) for trace in traces(curve, place)]
+        return chart_along(data, **layout)
+
+    return draw
+
+
 def _named(curve: SweepCurve, lines: str | None, fallback: str) -> str:
     return fallback if lines is None else f"{lines} {_shown(curve.others[lines])}"
 
@@ -324,13 +334,15 @@ def _few(group: list[SweepCurve]) -> list[SweepCurve]:
 def _values(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
     height = [value for curve in _all(multiples) for value in curve.welfare]
 
-    def draw(group: list[SweepCurve]) -> dict[str, Any]:
-        data = []
-        for place, curve in enumerate(_few(group)):
-            data.append(line_of(curve.x, curve.welfare, name=_named(curve, lines, "welfare"), place=place, dots=True))
-            if curve.knee is not None:
-                data.append(_mark(curve, place))
-        return chart_along(data, x=along, y="welfare", height=height)
+    def traces(curve: SweepCurve, place: int) -> list[dict[str, Any]]:
+        values = line_of(curve.x, curve.welfare, name=_named(curve, lines, "welfare"), place=place, dots=True)
+        if curve.knee is None:
+            return [values]
+        knee = [curve.x[curve.knee]], [curve.welfare[curve.knee]]
+        ring = line_of(*knee, name="knee", place=place, dots=True)
+        ring |= {"mode": "markers", "showlegend": False, "hovertemplate": "knee at %{x}<extra></extra>"}
+        ring["marker"] = {"size": 15, "symbol": "circle-open", "color": ring["line"]["color"], "line": {"width": 2}}
+        return [values, ring]
 
     caption = "The sum of the agents’ values. A ring marks the knee: behind it, more brings less."
     if any(curve.falls for curve in _all(multiples)):
@@ -338,15 +350,8 @@ def _values(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
             " Where a curve falls although the policy of the run before is still feasible and worth more, the agents "
             "play another equilibrium; more restarts may find a better one."
         )
+    draw = _lines_of(traces, x=along, y="welfare", height=height)
     return _group_of("sweep-value", f"Welfare against {along}", caption, multiples, draw)
-
-
-def _mark(curve: SweepCurve, place: int) -> dict[str, Any]:
-    knee = curve.knee or 0
-    ring = line_of([curve.x[knee]], [curve.welfare[knee]], name="knee", place=place, dots=True)
-    ring |= {"mode": "markers", "showlegend": False, "hovertemplate": "knee at %{x}<extra></extra>"}
-    ring["marker"] = {"size": 15, "symbol": "circle-open", "color": ring["line"]["color"], "line": {"width": 2}}
-    return ring
 
 
 def _worth(found: Sweep, along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
@@ -361,23 +366,22 @@ def _worth(found: Sweep, along: str, lines: str | None, multiples: Multiples) ->
     }
     drawn = [y for curve in _all(multiples) for source in (worth, margins) for _, y in points(curve, source)]
 
-    def draw(group: list[SweepCurve]) -> dict[str, Any]:
-        data = []
-        for place, curve in enumerate(_few(group)):
-            named = _named(curve, lines, "up to the next value")
-            if known := points(curve, worth):
-                data.append(line_of(*zip(*known, strict=True), name=named, place=place, dots=True))
-            if margin := points(curve, margins):
-                dotted = line_of(*zip(*margin, strict=True), name=f"{named}, at the margin", place=place, dots=False)
-                dotted["line"]["dash"] = "dot"
-                data.append(dotted | {"showlegend": False})
-        return chart_along(data, x=along, y="worth of one unit", height=drawn)
+    def traces(curve: SweepCurve, place: int) -> list[dict[str, Any]]:
+        named, data = _named(curve, lines, "up to the next value"), []
+        if known := points(curve, worth):
+            data.append(line_of(*zip(*known, strict=True), name=named, place=place, dots=True))
+        if margin := points(curve, margins):
+            dotted = line_of(*zip(*margin, strict=True), name=f"{named}, at the margin", place=place, dots=False)
+            dotted["line"]["dash"] = "dot"
+            data.append(dotted | {"showlegend": False})
+        return data
 
     caption = f"Solid: by how much the welfare rises per unit of {along} up to the next value."
     if margins:
         caption += (
             " Dotted: the envelope formula, what one unit is worth at the margin to the agent who would pay most."
         )
+    draw = _lines_of(traces, x=along, y="worth of one unit", height=drawn)
     return _group_of("sweep-worth", f"What {along} is worth", caption, multiples, draw)
 
 
@@ -385,19 +389,15 @@ def _prices(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
     def price(row: SweepRow) -> float:
         return max(row.prices, default=0.0)
 
-    rows = [row for curve in _all(multiples) for row in curve.rows]
-    height = [price(row) for row in rows if math.isfinite(price(row))]
+    def traces(curve: SweepCurve, place: int) -> list[dict[str, Any]]:
+        return [line_of(curve.x, [*map(price, curve.rows)], name=_named(curve, lines, "price"), place=place, dots=True)]
 
-    def draw(group: list[SweepCurve]) -> dict[str, Any]:
-        data = []
-        for place, curve in enumerate(_few(group)):
-            prices = [price(row) for row in curve.rows]
-            data.append(line_of(curve.x, prices, name=_named(curve, lines, "price"), place=place, dots=True))
-        return chart_along(data, x=along, y="price", height=height)
-
+    prices = [price(row) for curve in _all(multiples) for row in curve.rows]
+    height = [each for each in prices if math.isfinite(each)]
     caption = "The highest multiplier that an agent has: what one unit more of the budget is worth to it at most."
-    if len(height) < len(rows):
+    if len(height) < len(prices):
         caption += " Where nothing may be spent there is no price, and no dot."
+    draw = _lines_of(traces, x=along, y="price", height=height)
     return _group_of("sweep-price", f"Price of the budget against {along}", caption, multiples, draw)
 
 

@@ -270,17 +270,14 @@ def _translation(world: RobotsWorld, *, horizon: int, success: float, edges: boo
     ]
     if swamp:
         rows.append(("swamp", f"{counted(swamp, 'cell')} of swamp (S) taken as ordinary ground"))
+    both = "two robots on one cell at one step"
+    trading = "and two that trade places" if edges else "two that trade places are not counted"
     rows += [
-        ("collisions", _collisions(edges)),
+        ("collisions", f"{both}{',' if edges else ';'} {trading}"),
         ("time", f"{horizon} steps; a robot that has arrived stays in the world, and may be run into"),
     ]
     fails = f"a move fails with probability {1 - success:.3g}, independently" if success < 1 else "moves always succeed"
     return (*rows, ("assumed", f"{fails}; robots do not see each other"))
-
-
-def _collisions(edges: bool) -> str:
-    both = "two robots on one cell at one step"
-    return f"{both}, and two that trade places" if edges else f"{both}; two that trade places are not counted"
 
 
 def _edges(ahead: IntArray) -> tuple[IntArray, IntArray]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,17 +109,15 @@ def results_table(found: Sweep) -> str:
     heads += [f"{kind} of {name}" for name in worth for kind in ("worth", "envelope")]
     writer.writerow(["run", *found.grid.axes, "status", "welfare", "bound", "gap", *heads, "moves", "message"])
     for row in found.rows:
-        by_constraint = [_at(each, j) for j in constraints for each in (row.costs, row.thresholds, row.prices)]
+        by_constraint = [
+            each[j] if j < len(each) else None for j in constraints for each in (row.costs, row.thresholds, row.prices)
+        ]
         by_option = [cell for name in worth for cell in (worth[name].get(row.run), row.envelopes.get(name))]
         options = [cell(row.options[name]) for name in found.grid.axes]
         numbers = [row.welfare, row.bound, row.gap, *by_constraint, *by_option]
         cells = ["" if number is None else repr(float(number)) for number in numbers]
         writer.writerow([row.run, *options, row.status, *cells, row.moves, cell(row.message)])
     return text.getvalue()
-
-
-def _at(numbers: Sequence[float], index: int) -> float | None:
-    return numbers[index] if index < len(numbers) else None
 
 
 def row_record(row: SweepRow) -> Fields:
@@ -137,7 +135,7 @@ def read_row(path: Path) -> SweepRow:
         row = SweepRow(
             run=whole_number("run", record["run"], least=0),
             options={name: _one(value) for name, value in mapping("options", record["options"])},
-            status=_ending(record["status"]),
+            status=ERROR if record["status"] == ERROR else choice("status", record["status"], Status).name,
             message=" ".join(names_of("message", [record["message"]])),
             welfare=_number("welfare", record["welfare"]),
             bound=_number("bound", record["bound"]),
@@ -165,10 +163,6 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
     if table.ndim != 1:
         raise FileError(f"{name} has shape {list(table.shape)}; a plain list of numbers is required.")
     return tuple(table.tolist())
-
-
-def _ending(value: Any) -> str:
-    return ERROR if value == ERROR else choice("status", value, Status).name
 
 
 def load_sweep(folder: str | Path) -> Sweep:
