@@ -23,8 +23,8 @@ from cmpg.games.local.loads import LoadTree, _convolve
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.scenarios import charging, robots, routing
-from cmpg.scenarios.moves import move_table, next_cells, standing_table
-from cmpg.scenarios.robot_fleet import _edges, _one_each
+from cmpg.scenarios.moves import move_table, next_cells, single_uses, standing_table
+from cmpg.scenarios.robot_fleet import _edges
 
 pytestmark = pytest.mark.skipif(compiled() is None, reason="there are no compiled kernels here, or they are not wanted")
 
@@ -406,7 +406,7 @@ def random_map(seed):
     uses = standing_table(np.arange(states), actions)
     if rng.random() < 0.6:
         crossed, ends = _edges(ahead)
-        uses = sp.hstack([uses, _one_each(crossed.ravel(), len(ends))], format="csr")
+        uses = sp.hstack([uses, single_uses(crossed.ravel(), len(ends))], format="csr")
     transition, agents = move_table(ahead, success=float(rng.choice([0.5, 0.9]))), int(rng.integers(2, 6))
     members = [
         LocalAgent(
@@ -457,7 +457,7 @@ def walkers_in_rows(seed, *, horizon, edges):
     uses = standing_table(np.arange(states), actions)
     if edges:
         crossed, ends = _edges(ahead)
-        uses = sp.hstack([uses, _one_each(crossed.ravel(), len(ends))], format="csr")
+        uses = sp.hstack([uses, single_uses(crossed.ravel(), len(ends))], format="csr")
     member = LocalAgent(
         transition=move_table(ahead, success=0.9),
         reward=np.zeros((1, states, actions)),

@@ -78,10 +78,14 @@ def standing_table(resource_of: IntArray, num_actions: int) -> sp.csr_array:
     num_actions
         A.
     """
-    of_row = np.repeat(resource_of, num_actions)
-    rows = np.flatnonzero(of_row >= 0)
-    shape = (len(of_row), int(resource_of.max(initial=-1)) + 1)
-    return sp.csr_array((np.ones(len(rows)), (rows, of_row[rows])), shape=shape)
+    return single_uses(np.repeat(resource_of, num_actions), int(resource_of.max(initial=-1)) + 1)
+
+
+def single_uses(resource_of: IntArray, num_resources: int) -> sp.csr_array:
+    """Return the use [rows, E] of at most one resource in each row: the one that is named, or none where that is −1."""
+    rows = np.flatnonzero(resource_of >= 0)
+    shape = (len(resource_of), num_resources)
+    return sp.csr_array((np.ones(len(rows)), (rows, resource_of[rows])), shape=shape)
 
 
 def certain(num_states: int, state: int) -> FloatArray:

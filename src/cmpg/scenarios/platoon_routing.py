@@ -34,7 +34,7 @@ from cmpg.games.crowd.game import CrowdGame
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.names import RoadMap
-from cmpg.scenarios.moves import certain, move_table
+from cmpg.scenarios.moves import certain, move_table, single_uses
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.readers.tntp import Network, Trips, TripTable, read_network, read_nodes, read_trips
 from cmpg.scenarios.samples import sample_file
@@ -469,10 +469,9 @@ def _platoon(
     # The penalty falls after the last step, so it is part of that step's reward.
     rewards = np.repeat(reward[None], horizon, axis=0)
     rewards[-1] -= late * (ahead != destination - 1)
-    rows = np.flatnonzero(link_of.ravel() >= 0)
     return LocalAgent(
         transition=move_table(ahead),
         reward=frozen(rewards),
-        uses=sp.csr_array((np.ones(len(rows)), (rows, link_of.ravel()[rows])), shape=(ahead.size, len(network.links))),
+        uses=single_uses(link_of.ravel(), len(network.links)),
         initial=certain(num_states, origin - 1),
     )

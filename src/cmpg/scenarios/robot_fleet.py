@@ -25,7 +25,7 @@ from cmpg.arrays import FloatArray, IntArray, frozen, generator, require_at_leas
 from cmpg.errors import FileError, GameError
 from cmpg.games.game import Amount, Legend
 from cmpg.games.local.game import LocalAgent, LocalGame
-from cmpg.scenarios.moves import certain, move_table, next_cells, standing_table
+from cmpg.scenarios.moves import certain, move_table, next_cells, single_uses, standing_table
 from cmpg.scenarios.readers.movingai import Cell, GridMap, Journey, read_map, read_scen
 from cmpg.scenarios.readers.text import FilePath, at_line
 from cmpg.scenarios.samples import sample_file
@@ -221,7 +221,7 @@ def robots_game(
     first = LocalAgent(
         transition=move_table(ahead, success=success),
         reward=_lateness(len(cells), state_of[world.goals[0]]),
-        uses=sp.hstack([standing, _one_each(crossed.ravel(), len(ends))], format="csr") if edges else standing,
+        uses=sp.hstack([standing, single_uses(crossed.ravel(), len(ends))], format="csr") if edges else standing,
         initial=certain(len(cells), state_of[world.starts[0]]),
     )
     others = [
@@ -287,12 +287,6 @@ def _edges(ahead: IntArray) -> tuple[IntArray, IntArray]:
     proper = ends[:, 0] != ends[:, 1]
     renumbered = np.where(proper, np.cumsum(proper) - 1, -1)
     return renumbered[number].reshape(ahead.shape), ends[proper]
-
-
-def _one_each(columns: IntArray, count: int) -> sp.csr_array:
-    """Return the matrix [rows, count] with a one in the given column of each row, or none where that is −1."""
-    rows = np.flatnonzero(columns >= 0)
-    return sp.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=(len(columns), count))
 
 
 def _lateness(num_cells: int, goal: int) -> FloatArray:
