@@ -302,12 +302,12 @@ def _range(world: PlayedWorld, bounds: FloatArray) -> tuple[float, float]:
 
 
 def _measured(
-    world: PlayedWorld, agent: int, source: str, deviation: Any, seen: Seen, present: Interval, delta: float
+    world: PlayedWorld, agent: int, source: str, deviation: Any, seen: Seen, own: Interval, delta: float
 ) -> MeasuredDeviation:
     """Bound the value and the costs of a deviation by its own episodes."""
     (value,), costs = _means(world, seen, [agent], delta)
     within = all(cost.upper <= limit for cost, limit in zip(costs, world.thresholds, strict=True))
-    gain = Interval(value.lower - present.upper, value.upper - present.lower)
+    gain = Interval(value.lower - own.upper, value.upper - own.lower)
     return MeasuredDeviation(agent, source, deviation, value, costs, within, gain)
 
 
@@ -371,7 +371,7 @@ class _Explorer:
         return Ceilings(self.world, self.agent, outcomes(self.seen), first, self.episodes, self.delta)
 
 
-def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[float, Vacuity | None]:
+def _upper(world: PlayedWorld, explorer: _Explorer, own: Interval) -> tuple[float, Vacuity | None]:
     """Return an upper bound on the gain, and why it says nothing of use if it does not."""
     if world.obstacle is not None:
         return math.inf, world.obstacle
@@ -380,8 +380,8 @@ def _upper(world: PlayedWorld, explorer: _Explorer, present: Interval) -> tuple[
     explorer.multipliers = found.multipliers
     bounds = world.reward_bounds[explorer.agent]
     most = _range(world, bounds)[1]
-    allowed = most - present.lower
-    upper = max(min(found.value, most) - present.lower, 0.0)
+    allowed = most - own.lower
+    upper = max(min(found.value, most) - own.lower, 0.0)
     # An agent that has nearly all there is cannot gain much, and that is said by the ranges and by its own value.
     small = upper <= 0.05 * world.horizon * float(bounds[1] - bounds[0])
     if small or upper < VACUOUS * allowed:

@@ -191,15 +191,15 @@ class GameWorld:
         states = np.empty((horizon + 1, count), dtype=np.int64)
         actions, rewards = np.empty((horizon, count), dtype=np.int64), np.empty((horizon, count))
         costs, returns = np.empty((k, horizon, count)), np.zeros((self.game.num_agents, count))
-        present = stepper.begin(count, rng)
+        now = stepper.begin(count, rng)
         for h in range(horizon):
-            chosen = table.draw(h, present, rng)
-            states[h], actions[h] = present[0 if len(present) == 1 else agent], chosen[agent]
-            stepped = stepper.step(h, present, chosen, rng)
+            chosen = table.draw(h, now, rng)
+            states[h], actions[h] = now[0 if len(now) == 1 else agent], chosen[agent]
+            stepped = stepper.step(h, now, chosen, rng)
             rewards[h], costs[:, h] = stepped.rewards[agent], stepped.costs
             returns += stepped.rewards
-            present = stepped.states
-        states[horizon] = present[0 if len(present) == 1 else agent]
+            now = stepped.states
+        states[horizon] = now[0 if len(now) == 1 else agent]
         return Seen(returns, costs.sum(axis=1), states, states, actions, rewards, costs)
 
 

@@ -116,6 +116,7 @@ def by_induction(stage_at: Callable[[int], Steps], steps: int, shape: tuple[int,
     found = StateValues(np.zeros((states, agents)), exactly(np.zeros((states, agents + constraints))), np.zeros(agents))
     for step in reversed(range(steps)):
         stage, (best, current, raised) = stage_at(step), found
+        # What is best is a float that is at least the true maximum, and needs no radius; what is played is a ball.
         ahead = stage.ahead(Ball(np.hstack([best, current.mid]), np.hstack([0 * best, current.rad])))
         most = [stage.most(i, ahead[..., i]) for i in range(agents)]
         upper = np.stack([each.upper for each in most], axis=1)
@@ -221,7 +222,7 @@ def _discounted(claim: Claim, game: Shared, multipliers: Array, closed: list[Any
             worth = worth_of(table) - exactly(table[:, None])
             above = np.where(shut, -np.inf, worth.upper)[used]
             about = np.where(shut, -np.inf, worth.mid)[used].max(axis=1)
-            most = _endless(above.max(initial=-np.inf if used.any() else 0.0), discount)
+            most = endless(above.max(initial=-np.inf if used.any() else 0.0), discount)
             bounds.append((exactly(table) + exactly(most)).upper)
             raised[i] = most - about.min(initial=np.inf if used.any() else 0.0) / (1 - discount)
         # Both are bounds, and so is the lesser one; that of a table with numbers that are not finite is none.
@@ -247,8 +248,9 @@ def for_ever(stage: Steps, likely: Array, reached: Array, discount: float) -> Ba
         centred = _centred(centred + _about_solved(system, _centred(residual(centred).mid)))
     held = []
     for table in (current, centred):
+        # Wherever a table comes from, the sum lies in table + [least, greatest residual] / (1 − γ).
         off = residual(table)[reached]
-        low, high = _endless(off.lower.min(axis=0), discount, -np.inf), _endless(off.upper.max(axis=0), discount)
+        low, high = endless(off.lower.min(axis=0), discount, -np.inf), endless(off.upper.max(axis=0), discount)
         middle = low / 2 + high / 2
         around = np.maximum(np.nextafter(high - middle, np.inf), np.nextafter(middle - low, np.inf))
         held.append(exactly(table) + Ball(middle, np.where(low == high, 0.0, around)))
@@ -261,7 +263,7 @@ def _centred(table: Array) -> Array:
     return np.asarray(table - (table.min(axis=0) / 2 + table.max(axis=0) / 2))
 
 
-def _endless(each: Array, discount: float, towards: float = np.inf) -> Array:
+def endless(each: Array, discount: float, towards: float = np.inf) -> Array:
     """Return x / (1 − γ), rounded up, or down: what x at every step sums to."""
     total = each / (1 - discount)  # 1 − γ and the quotient are rounded once each
     wider = total + 8 * UNIT * np.abs(total) * np.sign(towards)
@@ -376,21 +378,21 @@ def _among(game: Shared, step: int, agent: int, table: Array) -> tuple[Array, Ar
 
 def _reached(claim: Claim, game: Shared, discount: float) -> Array:
     """Return which states the policy may come to at each step [H, S]; discounted, ever [1, S]."""
-    present = game.initial > 0
+    there = game.initial > 0
     if claim.discount is not None:
         while discount > 0:
-            wider = present | _next(game, 0, present)
-            if np.array_equal(wider, present):
+            wider = there | _next(game, 0, there)
+            if np.array_equal(wider, there):
                 break
-            present = wider
-        return present[None]
-    found = [present]
+            there = wider
+        return there[None]
+    found = [there]
     for step in range(claim.steps - 1):
         found.append(_next(game, step, found[-1]))
     return np.stack(found)
 
 
-def _next(game: Shared, step: int, present: Array) -> Array:
+def _next(game: Shared, step: int, there: Array) -> Array:
     """Return which states may follow some states [S] under the policy."""
     played = (game.possible(step, 0) & game.mixtures[step][0].possible[..., None]).any(axis=1)
-    return np.asarray(at_step(game.moves, step).entered((played & present[:, None]).ravel()) > 0)
+    return np.asarray(at_step(game.moves, step).entered((played & there[:, None]).ravel()) > 0)

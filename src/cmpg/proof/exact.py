@@ -232,26 +232,26 @@ class ExactPlay:
     @cached_property
     def mass(self) -> list[dict[int, Fraction]]:
         """How likely each state is at each step."""
-        present = dict(self.initial.entries)
+        here = dict(self.initial.entries)
         scale, found = self.initial.total, []
         for step in range(self._steps):
-            found.append({s: Fraction(weight, scale) for s, weight in present.items()})
+            found.append({s: Fraction(weight, scale) for s, weight in here.items()})
             if step + 1 == self._steps:
                 break
             ways = [
                 (weight * share.numerator, share.denominator * row.total, row)
-                for s, weight in present.items()
+                for s, weight in here.items()
                 for outcome, share in self._played(step, s)
                 for row in [self.moves(step, s, outcome)]
             ]
             factor = lcm(*(bottom for _, bottom, _ in ways))
             scale *= factor
             self._budget.spend(sum(len(row.entries) for *_, row in ways), scale)
-            present = {}
+            here = {}
             for weight, bottom, row in ways:
                 times = weight * (factor // bottom)
                 for target, chance in row.entries:
-                    present[target] = present.get(target, 0) + times * chance
+                    here[target] = here.get(target, 0) + times * chance
         return found
 
 

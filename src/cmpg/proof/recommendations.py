@@ -38,6 +38,7 @@ from cmpg.proof.check import (
     chain,
     check,
     concluded,
+    endless,
     for_ever,
     from_start,
 )
@@ -64,7 +65,7 @@ from cmpg.proof.exact import (
     matrix_row,
     uneven_rows,
 )
-from cmpg.proof.rounding import UNIT, Array, Ball, Mixtures, Rows, exactly, rows_of, stacked
+from cmpg.proof.rounding import Array, Ball, Mixtures, Rows, exactly, rows_of, stacked
 from cmpg.proof.verdict import MAX_DECIDING_WORK, Findings, exact_findings, findings
 
 
@@ -243,16 +244,17 @@ class _Recommended:
 
     def for_ever(self) -> StateValues:
         """Bound discounted sums by residuals, as `check` does: v comes from policy iteration, and is not believed."""
-        discount, far = float(self.claim.discount), 1.0 - float(self.claim.discount)
+        discount = float(self.claim.discount)
         stage = _Shown(self, 0, discount)
         everywhere = np.ones(self.states, dtype=bool)
         held = for_ever(stage, chain(self.moves[0], self.laws[0].table), everywhere, discount)
         agents = range(len(self.claim.multipliers))
         best, raised = np.stack([self.likely_best(i) for i in agents], axis=1), np.zeros(len(agents))
         for i in agents:
+            # For any v with T v ≤ v + ρ the maximum is at most v + ρ / (1 − γ).
             after = exactly(stage.most(i, stage.ahead(exactly(best[:, [i]]))[..., 0]).upper)
             residual = max(float((after - exactly(best[:, i])).upper.max()), 0.0)
-            raised[i] = np.nextafter(residual / far * (1 + 8 * UNIT), np.inf) if residual else 0.0
+            raised[i] = endless(np.array(residual), discount)
             best[:, i] = (exactly(best[:, i]) + exactly(raised[i])).upper
         return StateValues(best, held, raised)
 
