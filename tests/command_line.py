@@ -6,6 +6,7 @@ import fcntl
 import io
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from unittest.mock import patch
 from cmpg.cli.main import main
 
 PROGRAM = (sys.executable, "-m", "cmpg")
+
+SILENCE = re.compile(r"^.*  \d+ s\n", re.MULTILINE)
+"""What a command says after a second in which it had nothing to say: on a slow machine anywhere, so it is left out."""
 
 PATIENCE = 600.0
 """Seconds until what does not end counts as hanging, on however slow a machine."""
@@ -40,13 +44,13 @@ def cmpg(*words: Any) -> Ran:
             main()
         except SystemExit as ending:
             code = ending.code
-    return Ran(int(code or 0), out.getvalue(), err.getvalue())
+    return Ran(int(code or 0), out.getvalue(), SILENCE.sub("", err.getvalue()))
 
 
 def program(*words: Any, **environment: str) -> Ran:
     """Run `cmpg …` as a program of its own, with its output in pipes."""
     done = subprocess.run([*PROGRAM, *map(str, words)], capture_output=True, env=os.environ | environment, check=False)
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Ran(done.returncode, done.stdout.decode(), SILENCE.sub("", done.stderr.decode()))
 
 
 def on_a_terminal(*words: Any, columns: int = 80, **environment: str) -> tuple[int, str]:

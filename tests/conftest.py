@@ -42,11 +42,8 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line(f"random order: repeat it with --order {config.option.order}")
 
 
-@pytest.fixture(autouse=True)
-def no_width_from_outside(monkeypatch):
-    """The command wraps its lines where COLUMNS says so, and a test runner may say so."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
+# The command wraps its lines where COLUMNS says so, and a test runner may say so.
+os.environ.pop("COLUMNS", None)
 
 # A shell starts background jobs with Ctrl-C ignored, and its children inherit that; the tests of interruptions send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
