@@ -71,7 +71,6 @@ class Census:
     num_agents: int  # n
     shape: tuple[int, int, int]  # rows, A, classes
     matters: BoolArray  # [rows, classes − 1]
-    max_mixing: int = MANY  # if more agents mix, all are counted in tables
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
@@ -255,7 +254,7 @@ class Counts:
 
     def _are_few(self, mixing: tuple[int, ...]) -> bool:
         rows, actions, _ = self.census.shape
-        return len(mixing) <= self.census.max_mixing and rows * float(len(mixing) + 1) ** (actions - 1) <= FEW_ENTRIES
+        return len(mixing) <= MANY and rows * float(len(mixing) + 1) ** (actions - 1) <= FEW_ENTRIES
 
     def _small_tally(self, mixing: tuple[int, ...]) -> Tally:
         rows, actions, _ = self.census.shape
