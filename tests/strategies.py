@@ -8,7 +8,6 @@ Sizes are drawn by hypothesis, so that failures shrink to small games; entries c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -170,11 +169,24 @@ def _with_thresholds(game: JointGame, kind: Kind, rng: np.random.Generator, *, t
     return Sample(game=chosen, start=start, kind=kind, tight=tight)
 
 
+@dataclass(frozen=True)
+class InFractions:
+    """Tables and sizes of a joint game; the entries are Fractions."""
+
+    transition: Any
+    initial: Any
+    rewards: Any
+    costs: Any
+    horizon: int
+    num_agents: int
+    num_actions: tuple[int, ...]
+    num_states: int
+
+
 def in_fractions(game):
     """All tables as the rationals that their floats are, rows of probabilities divided by their exact sums."""
-    tables = {name: as_given(game.exact(), name) for name in ("transition", "initial", "rewards", "costs")}
-    sizes = {name: getattr(game, name) for name in ("horizon", "num_agents", "num_actions", "num_states")}
-    return SimpleNamespace(**tables, **sizes)
+    tables = (as_given(game.exact(), name) for name in ("transition", "initial", "rewards", "costs"))
+    return InFractions(*tables, game.horizon, game.num_agents, game.num_actions, game.num_states)
 
 
 def cheapest_policy(game, multipliers):

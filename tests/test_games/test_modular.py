@@ -1,9 +1,7 @@
-"""The modular test: its loop sum against rational arithmetic, its reading of numbers, its primes."""
+"""The modular test: against loop sums in rational arithmetic; how it reads numbers."""
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
-from math import prod
 
 import numpy as np
 import pytest
@@ -11,71 +9,71 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.games.potential import modular
 from cmpg.games.potential.check import FourCycle, Verdict, check_potential, recheck
 from cmpg.games.potential.modular import loop_test, simplest_rational
 from cmpg.games.potential.structure import READING_ERROR
 from cmpg.scenarios import congestion_game, congestion_game_exogenous, counter_example
-from strategies import in_fractions, samples
+from oracles.judge import judge
+from strategies import plain, samples
 
-SMALL = {"kinds": ("any",), "rough": False, "max_agents": 3, "max_states": 4, "max_actions": 3, "max_horizon": 3}
+SMALL = {"rough": False, "max_agents": 3, "max_states": 3, "max_actions": 3, "max_horizon": 3, "max_constraints": 0}
 
 
 def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def plain_value(game, tables, agent):
-    """Return V_i by loops; the rows of the tables need not be probabilities."""
-    to_go = [Fraction(0)] * game.num_states
-    for h in reversed(range(game.horizon)):
-        reward = game.rewards[agent][0 if game.rewards.shape[1] == 1 else h]
-        move = game.transition[0 if len(game.transition) == 1 else h]
-        here = [Fraction(0)] * game.num_states
-        for s, *joint in product(range(game.num_states), *map(range, game.num_actions)):
-            weight = prod((tables[i][h, s, a] for i, a in enumerate(joint)), start=Fraction(1))
-            here[s] += weight * (reward[s, *joint] + sum(p * v for p, v in zip(move[s, *joint], to_go, strict=True)))
-        to_go = here
-    return sum((mass * value for mass, value in zip(game.initial, to_go, strict=True)), Fraction(0))
-
-
-def plain_loop_sum(game, old, new):
-    """Return the movers' gains around the loop in which all move to new policies in turn, and back in turn."""
-    playing, total = list(old), Fraction(0)
+def loop_sum(game, old, new):
+    """Return the movers' gains around the loop in which all move to new policies in turn, and back in turn, exactly."""
+    judged, playing, total = judge(plain(game)), list(old), Fraction(0)
     for tables in (new, old):
         for agent in range(game.num_agents):
-            before = plain_value(game, playing, agent)
+            before = judged.values(list(playing))[agent]
             playing[agent] = tables[agent]
-            total += plain_value(game, playing, agent) - before
+            total += judged.values(list(playing))[agent] - before
     return total
 
 
-def as_rationals(residues):
-    """Read residues as integers; the last of each row is what the others leave to one."""
-    exact = np.array([Fraction(int(each)) for each in residues.ravel()], dtype=object).reshape(residues.shape)
-    exact[..., -1] = 1 - exact[..., :-1].sum(axis=-1)
-    return exact
-
-
 @settings(deadline=None, max_examples=30)
-@given(
-    samples(kinds=("any",), rough=False, max_agents=3, max_states=4, max_actions=3, max_horizon=3),
-    st.integers(0, 2**32 - 1),
-)
-def test_the_loop_sum_modulo_a_prime_is_the_loop_sum(sample, seed):
-    prime, random = 2**31 - 1, rng(seed)
-    old, new = ([modular._random_rows(shape, prime, random) for shape in sample.game.policy_shapes] for _ in range(2))
-    assert all((rows.sum(axis=-1) % prime == 1).all() for rows in (*old, *new))
-    expected = plain_loop_sum(in_fractions(sample.game), *(list(map(as_rationals, tables)) for tables in (old, new)))
-    computed = modular._loop_sum(modular._read(sample.game), prime, rng(seed))
-    assert computed == expected.numerator * pow(expected.denominator, -1, prime) % prime
+@given(samples(**SMALL, kinds=("cooperative", "exogenous")), st.integers(0, 2**32 - 1))
+def test_the_modular_test_passes_a_game_exactly_if_its_loop_sums_are_zero(sample, seed):
+    """A potential game, and the same with one entry changed; at random policies, no loop sum is zero by chance."""
+    game, random = sample.game, rng(seed)
+    assert loop_test(game, rng=rng(seed), trials=1).passed
+    rewards = game.rewards.copy()
+    rewards[tuple(int(random.integers(length)) for length in rewards.shape)] += 0.125
+    changed = replace(game, rewards=rewards)
+    found = loop_sum(changed, *(game.random_policy(rng=random).tables for _ in range(2)))
+    assert loop_test(changed, rng=rng(seed), trials=1).passed is (found == 0)
+
+
+def test_one_row_of_transitions_that_an_action_moves_is_found():
+    found = []
+    for seed in range(6):
+        random = rng(seed)
+        game = congestion_game_exogenous(num_agents=2, horizon=3)
+        transition = np.repeat(game.transition, 3, axis=0)
+        place = (seed % 3, 0, *random.integers(4, size=2).tolist())
+        transition[place] = 1 - transition[place]
+        changed = replace(game, transition=transition)
+        gains = loop_sum(changed, *(game.random_policy(rng=random).tables for _ in range(2)))
+        found.append(bool(abs(gains) < 1e-9))  # decimals are floats here
+        assert loop_test(changed, rng=random, trials=1).passed is found[-1]
+    assert set(found) == {False, True}  # what follows the last step is nothing
 
 
 def test_the_loop_sum_of_two_agents_is_their_four_cycle():
     game, random = congestion_game(num_agents=2), rng(4)
     old, new = (game.random_policy(rng=random).exact() for _ in range(2))
     cycle = FourCycle((0, 1), old, new.tables, residual=0.0, rounding=0.0)
-    assert plain_loop_sum(in_fractions(game), old, new) == recheck(game.exact(), cycle) != 0
+    assert loop_sum(game, old.tables, new.tables) == recheck(game.exact(), cycle) != 0
+
+
+def test_no_prime_that_is_drawn_divides_a_denominator():
+    """Modulo a number that is no prime, there may be no 1/3, no 1/7 and no 1/11."""
+    thirds = np.array([[1 / 3, 1 / 7], [1 / 11, 2 / 15]])
+    game = replace(counter_example(), rewards=np.stack([thirds, thirds])[:, None, None])
+    assert all(loop_test(game, rng=rng(seed), trials=5).passed for seed in range(20))
 
 
 @pytest.mark.parametrize("num_agents", [3, 4])
@@ -136,11 +134,3 @@ def test_the_simplest_rational_is_near_and_no_denominator_below_it_is(value):
     for denominator in range(1, min(read.denominator, 50)):
         nearest = Fraction(round(Fraction(value) * denominator), denominator)
         assert abs(nearest - Fraction(value)) > slack
-
-
-def test_primes_are_primes():
-    found = [odd for odd in range(11, 5000, 2) if modular._is_prime(odd)]
-    assert found == [odd for odd in range(11, 5000, 2) if all(odd % d for d in range(3, int(odd**0.5) + 1, 2))]
-    assert modular._is_prime(2**31 - 1)
-    assert not modular._is_prime(2**31 - 3)
-    assert not modular._is_prime(46337 * 46327)
