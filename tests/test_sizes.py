@@ -97,11 +97,8 @@ def test_policies_that_are_kept_as_actions_need_little_memory_and_no_time_limit(
         sizes.require_solve(game, math.inf)
 
 
-def test_what_is_left_is_the_least_of_all_limits(monkeypatch):
-    monkeypatch.setattr(sizes, "_free", lambda: 3e9)
-    monkeypatch.setattr(sizes, "_group_left", lambda: 2e9)
-    monkeypatch.setattr(sizes, "_address_space_left", lambda: math.inf)
-    assert sizes.memory_left() == 2e9
+def test_more_than_is_left_is_refused_with_both_numbers(monkeypatch):
+    monkeypatch.setattr(sizes, "memory_left", lambda: 2e9)
     with pytest.raises(TooLargeError, match=r"a page would need 2\.5 GB, and 2 GB may be used\. Draw less\."):
         sizes.require_memory("a page", 2.5e9, advice="Draw less.")
     sizes.require_memory("a page", 2e9, advice="Draw less.")
@@ -129,14 +126,19 @@ def test_a_page_leaves_out_what_is_too_large_to_draw_and_says_so(monkeypatch, tm
     assert "Proof" in page
 
 
-def test_limits_of_containers_are_read(monkeypatch, tmp_path):
-    for name, content in (("memory.max", "1000000\n"), ("memory.current", "400000\n")):
-        (tmp_path / name).write_text(content)
-    monkeypatch.setattr(sizes, "Path", lambda path: tmp_path if path == "/sys/fs/cgroup" else tmp_path / "none")
-    assert sizes._group_left() == 600_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert sizes._group_left() == math.inf
-    assert sizes._free() == math.inf
+def test_what_is_left_is_the_least_of_what_the_system_has_and_the_container_may_use(monkeypatch, tmp_path):
+    def files(free, **limits):
+        (tmp_path / "meminfo").write_text(f"MemTotal: 9000 kB\nMemAvailable: {free} kB\n")
+        for name, content in limits.items():
+            (tmp_path / f"memory.{name}").write_text(f"{content}\n")
+        return sizes.memory_left()
+
+    where = {"/sys/fs/cgroup": tmp_path, "/proc/meminfo": tmp_path / "meminfo"}
+    monkeypatch.setattr(sizes, "Path", lambda path: where[path])
+    assert files(5000, max=1_000_000, current=400_000) == 600_000
+    assert files(500, max=1_000_000, current=400_000) == 512_000
+    assert files(5000, max="max") == 5_120_000
+    assert files(5000, max=400_000) == 0
 
 
 def test_an_address_space_of_one_gibibyte_is_known():

@@ -119,15 +119,15 @@ def test_the_load_that_pays_best_is_found_in_convex_and_in_other_tables(seed, co
         thresholds=[1.0],
         horizon=steps,
     )
-    relaxation = Relaxation(game, Objective.WELFARE)
     prices = rng.integers(-1, 5, size=(steps, resources)) + rng.choice([0.0, 0.5])
-    loss = relaxation._loss(np.ones(1))
-    assert relaxation._is_convex or not convex
-    found = relaxation._most_profitable(loss, prices)
+    found = Relaxation(game, Objective.WELFARE).at(np.ones(1), prices)
+    users = agents * (prices.sum(axis=1) < 0)  # who uses one resource uses both
+    most = 1.0
     for h, e in np.ndindex(prices.shape):
-        table = loss[relaxation._curves.of[h % len(relaxation._curves.of), e]]
-        profits = [prices[h, e] * load - table[load] for load in range(agents + 1)]
-        assert profits[found[h, e]] == max(profits)
+        profits = [prices[h, e] * load - costs[0, h % costs.shape[1], e, load] for load in range(agents + 1)]
+        assert profits[int(found.unused[h, e] + users[h])] == max(profits)
+        most += max(profits)
+    assert found.value == pytest.approx(most - (users * prices.sum(axis=1)).sum(), abs=1e-9)
 
 
 @quick

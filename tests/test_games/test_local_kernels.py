@@ -19,12 +19,11 @@ from cmpg.equilibrium.certificate import certify
 from cmpg.games.local import position as position_module
 from cmpg.games.local.game import LocalAgent, LocalGame
 from cmpg.games.local.kernels import compiled
-from cmpg.games.local.loads import LoadTree, _convolve
+from cmpg.games.local.loads import LoadTree, load_tables
 from cmpg.games.local.sparse import PossibleLoads, SparseLoads
 from cmpg.policy import CompactTable, JointPolicy
 from cmpg.scenarios import charging, robots, routing
-from cmpg.scenarios.moves import move_table, next_cells, single_uses, standing_table
-from cmpg.scenarios.robot_fleet import _edges
+from cmpg.scenarios.moves import move_table, next_cells, standing_table
 
 pytestmark = pytest.mark.skipif(compiled() is None, reason="there are no compiled kernels here, or they are not wanted")
 
@@ -395,6 +394,13 @@ def test_many_robots_end_with_the_same_bits_for_any_number_of_threads():
     assert alone.settings["start"] == together.settings["start"] == "CommonPrice()"
 
 
+def crossings(ahead):
+    """Which edge each move crosses, as uses: a column for each pair of neighbouring cells."""
+    moves = [tuple(sorted((s, t))) for s, row in enumerate(ahead.tolist()) for t in row]
+    edges = sorted({move for move in moves if move[0] != move[1]})
+    return sp.csr_array([[float(move == edge) for edge in edges] for move in moves], shape=(len(moves), len(edges)))
+
+
 def random_map(seed):
     """Walkers among walls, actions in any order, with and without edges; whole rewards make ties."""
     rng = np.random.default_rng(seed)
@@ -405,8 +411,7 @@ def random_map(seed):
     states, actions = ahead.shape
     uses = standing_table(np.arange(states), actions)
     if rng.random() < 0.6:
-        crossed, ends = _edges(ahead)
-        uses = sp.hstack([uses, single_uses(crossed.ravel(), len(ends))], format="csr")
+        uses = sp.hstack([uses, crossings(ahead)], format="csr")
     transition, agents = move_table(ahead, success=float(rng.choice([0.5, 0.9]))), int(rng.integers(2, 6))
     members = [
         LocalAgent(
@@ -456,8 +461,7 @@ def walkers_in_rows(seed, *, horizon, edges):
     states, actions = ahead.shape
     uses = standing_table(np.arange(states), actions)
     if edges:
-        crossed, ends = _edges(ahead)
-        uses = sp.hstack([uses, single_uses(crossed.ravel(), len(ends))], format="csr")
+        uses = sp.hstack([uses, crossings(ahead)], format="csr")
     member = LocalAgent(
         transition=move_table(ahead, success=0.9),
         reward=np.zeros((1, states, actions)),
@@ -678,21 +682,22 @@ def test_a_result_of_robots_pickles_small_and_comes_back():
     assert reward.strides[-1] == 0
 
 
-@settings(deadline=None)
-@given(
-    lengths=st.tuples(st.integers(1, 9), st.integers(1, 9)),
-    shape=st.tuples(st.integers(0, 3), st.integers(0, 4)),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_sums_of_loads_have_the_same_bits_as_the_twin(lengths, shape, seed):
+@settings(deadline=None, max_examples=30)
+@given(agents=st.integers(1, 17), shape=st.tuples(st.integers(1, 3), st.integers(0, 4)), seed=SEEDS)
+def test_sums_of_loads_have_the_same_bits_as_the_twin(agents, shape, seed):
     rng = np.random.default_rng(seed)
-    one, other = (rng.dirichlet(np.ones(length), size=shape).transpose(2, 0, 1) for length in lengths)
-    found = _convolve(one, other)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CMPG_KERNELS", "numpy")
-        expected = _convolve(one, other)
-    assert found.shape == expected.shape
-    assert found.tobytes() == expected.tobytes()
+    delay = np.broadcast_to(np.sqrt(np.arange(agents + 1)), (1, shape[1], agents + 1))
+    tables = load_tables(delay, np.zeros((0, 1, shape[1], agents + 1)), horizon=shape[0])
+    usages = [rng.choice([0, 1, rng.random()], size=shape) for _ in range(agents)]
+    found = LoadTree.grow(tables, usages)
+    with kernels("numpy"):
+        expected = LoadTree.grow(tables, usages)
+    for agent in range(agents):
+        without = found.without(agent).distribution
+        with kernels("numpy"):
+            assert without.tobytes() == expected.without(agent).distribution.tobytes()
+    assert found.total.distribution.shape == expected.total.distribution.shape
+    assert found.total.distribution.tobytes() == expected.total.distribution.tobytes()
 
 
 @pytest.mark.parametrize(

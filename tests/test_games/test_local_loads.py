@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmpg.games.local import loads
 from cmpg.games.local.loads import LoadTree, load_tables
 
 MODEST = settings(deadline=None, max_examples=25)
@@ -62,24 +61,6 @@ def test_expectations_are_those_of_brute_force(crowd):
             for j, cost in enumerate(costs):
                 expected = brute_force(np.diff(cost[h % len(cost), e]), others)
                 assert burden.costs[j, h, e] == pytest.approx(expected, rel=1e-12, abs=1e-14)
-
-
-@MODEST
-@given(crowds())
-def test_means_and_pairs_say_what_whole_distributions_say(crowd):
-    usages, delay, costs, steps = crowd
-    lean = load_tables(delay, costs, horizon=steps)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loads, "FIT", -1.0)
-        full = load_tables(delay, costs, horizon=steps)
-    assert len(full.general) == delay.shape[1]
-    thin, thick = LoadTree.grow(lean, usages), LoadTree.grow(full, usages)
-    np.testing.assert_allclose(lean.costs(thin.total), full.costs(thick.total), rtol=1e-12, atol=1e-13)
-    assert lean.total_delay(thin.total) == pytest.approx(full.total_delay(thick.total), rel=1e-12)
-    for agent in range(len(usages)):
-        one, other = lean.marginal_costs(thin.without(agent)), full.marginal_costs(thick.without(agent))
-        np.testing.assert_allclose(one.delay, other.delay, rtol=1e-12)
-        np.testing.assert_allclose(one.costs, other.costs, rtol=1e-12, atol=1e-13)
 
 
 @settings(deadline=None, max_examples=20)

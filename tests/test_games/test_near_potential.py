@@ -12,7 +12,14 @@ from cmpg.games import near_potential
 from cmpg.games.potential import near, symmetric
 from cmpg.games.potential.symmetric import as_symmetric
 from cmpg.policy import JointPolicy
-from cmpg.scenarios import charging, congestion_game, counter_example, counting_congestion_game, spectrum
+from cmpg.scenarios import (
+    charging,
+    congestion_game,
+    congestion_game_common_reward,
+    counter_example,
+    counting_congestion_game,
+    spectrum,
+)
 from command_line import cmpg as run
 
 
@@ -134,10 +141,13 @@ def test_by_counts_a_symmetric_game_is_the_joint_game():
         np.testing.assert_allclose(symmetric.by_counts(game).at(policy).values, joint.at(policy).values)
         drawn = np.random.default_rng(7).integers(4, size=(agents, 2, 2))
         tables = JointPolicy([np.eye(4)[each] for each in drawn])
-        assert symmetric._value(game, drawn) == pytest.approx(joint.at(tables).values[0])
         assert symmetric.visits(game, drawn) @ symmetric.mean_reward(game).ravel() == pytest.approx(
             joint.at(tables).values.mean()
         )
+    common = as_symmetric(congestion_game_common_reward(num_agents=3))
+    moves, gained = symmetric.sampled_moves(common, 20, np.random.default_rng(1))
+    assert gained == pytest.approx(moves @ symmetric.mean_reward(common).ravel())  # the reward is the potential
+    assert np.abs(gained).max() > 1
     uneven = joint.with_rewards(joint.rewards * np.array([1.0, 1.0, 2.0]).reshape(3, *[1] * (joint.rewards.ndim - 1)))
     assert as_symmetric(uneven) is None
 

@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cmpg
 from cmpg.equilibrium.certificate import Feasibility
 from cmpg.equilibrium.starts.pairs import PairMoves
 from cmpg.errors import GameError
 from cmpg.games.game import Objective
-from cmpg.games.local.packed import _check_columns
 from cmpg.learning.slater import slater_constant
 
 
@@ -83,13 +83,28 @@ def test_a_policy_in_rationals_is_judged_as_it_was_given():
         assert (found.feasibility is Feasibility.PROVEN) is kept
 
 
-def test_a_sparse_matrix_whose_rows_overlap_is_refused():
-    import scipy.sparse as sp
+@pytest.mark.parametrize(
+    ("broken", "parts", "words"),
+    [
+        ("transition", {"indptr": [0, 2, 1, 3, 4]}, "is not a sparse matrix that can be read"),
+        ("transition", {"indices": [0, 7, 1, 1]}, "is not a sparse matrix that can be read"),
+        ("uses", {"indices": [0, 7, 1, 1]}, "an entry outside of its 2 columns"),
+    ],
+)
+def test_a_sparse_matrix_that_was_put_together_wrongly_is_refused(broken, parts, words):
+    """SciPy does not look at the parts of a matrix, and a kernel would follow them anywhere."""
+    matrices = {name: sp.csr_array(np.eye(2)[[0, 0, 1, 1]]) for name in ("transition", "uses")}
+    for part, entries in parts.items():
+        setattr(matrices[broken], part, np.array(entries, dtype=np.int32))
+    own = {"transition": [matrices["transition"]], "uses": matrices["uses"], "reward": np.zeros((1, 2, 2))}
+    tables = {"delay": np.zeros((1, 2, 3)), "load_costs": np.zeros((0, 1, 2, 3)), "thresholds": []}
 
-    matrix = sp.csr_array(np.eye(2))
-    matrix.indptr = np.array([0, 2, 1], dtype=matrix.indptr.dtype)
-    with pytest.raises(GameError, match="rows that do not follow each other"):
-        _check_columns(matrix)
+    def solved():
+        agent = cmpg.LocalAgent(**own, initial=[1.0, 0.0])
+        return cmpg.solve(cmpg.LocalGame(agents=(agent, agent), **tables, horizon=2))
+
+    with pytest.raises(GameError, match=words):
+        solved()
 
 
 def test_slack_is_told_of_finite_games_and_is_endless_without_constraints():

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from itertools import product
 from types import ModuleType
 
@@ -12,7 +13,7 @@ import cmpg
 from cmpg.errors import CMPGError, GameError, PolicyError, SimulatorError, UnsupportedError
 from cmpg.interop import from_parallel_env, to_parallel_env
 from cmpg.interop.replays import replay
-from cmpg.judging.audits import Interval, _measured, audit
+from cmpg.judging.audits import Interval, audit
 from cmpg.judging.ceilings import Ceilings, outcomes
 from cmpg.judging.environments import EnvironmentWorld
 from cmpg.judging.known import judge_known
@@ -165,28 +166,38 @@ def test_what_the_judged_policy_never_leaves_for_is_not_taken_for_improbable():
     assert found.exploitability.lower > 0.9  # a deviation is found by exploring, and measured
 
 
-def test_a_deviation_is_measured_by_episodes_that_did_not_choose_it(monkeypatch):
-    """Every deviation is played again once it is chosen: the draws that chose it would favour it."""
-    world, played = GameWorld(random_game(np.random.default_rng(8))), []
-    play = GameWorld.play
+class Generous(GameWorld):
+    """A game of which some batches of episodes seem to bring more than they did."""
 
-    def spied(self, *words, **others):
-        seen = play(self, *words, **others)
-        played.append((others.get("agent"), others.get("deviation"), seen))
+    def __init__(self, game, batches=()):
+        super().__init__(game)
+        self.batches, self.played = set(batches), []
+
+    def play(self, policy, episodes, rng, **deviating):
+        seen = super().play(policy, episodes, rng, **deviating)
+        if len(self.played) in self.batches:
+            seen = replace(seen, returns=seen.returns + 0.5)
+        self.played.append(deviating.get("deviation"))
         return seen
 
-    monkeypatch.setattr(GameWorld, "play", spied)
-    measured = []
-    monkeypatch.setattr("cmpg.judging.audits._measured", lambda *words: measured.append(words) or _measured(*words))
-    audit(world, JointPolicy.uniform(world.game.policy_shapes), episodes=64, rng=seeded())
-    assert measured
-    for _, agent, _, deviation, seen, _, _ in measured:
-        (own,) = [k for k, each in enumerate(played) if each[2] is seen]
-        assert played[own][0] == agent
-        assert played[own][1] is deviation
-        exploring = [k for k, each in enumerate(played) if each[0] == agent and each[1] is not deviation]
-        assert own > min(exploring)  # fresh: played after what it was planned from, and used for nothing else
-        assert sum(words[4] is seen for words in measured) == 1
+
+def test_a_deviation_is_measured_by_episodes_that_did_not_choose_it():
+    """Every deviation is played again once it is chosen: the draws that chose it would favour it."""
+    game = random_game(np.random.default_rng(8))
+
+    def audited(world):
+        found = audit(world, JointPolicy.uniform(game.policy_shapes), episodes=64, rng=seeded())
+        return found, [(each.value.lower, each.value.upper) for each in found.tried]
+
+    world = Generous(game)
+    found, measured = audited(world)
+    own = [k for k, played in enumerate(world.played) if any(played is each.deviation for each in found.tried)]
+    assert len(own) == len(measured) > 0  # each is played once: none of its episodes explored
+    exploring = set(range(1, len(world.played))) - set(own)
+    assert min(exploring) < min(own)
+    assert audited(Generous(game, exploring))[1] == measured
+    raised = audited(Generous(game, own))[1]
+    assert all(after > before for (after, _), (before, _) in zip(raised, measured, strict=True))
 
 
 def test_a_ceiling_rises_with_its_values():

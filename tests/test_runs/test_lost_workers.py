@@ -14,20 +14,6 @@ from cmpg.errors import CMPGError, WorkerError
 from cmpg.runs import runner
 
 
-def test_tasks_whose_workers_die_together_are_tried_once_more_one_by_one(monkeypatch):
-    asked = []
-
-    def mortal(call, tasks, jobs):
-        asked.append(sorted(tasks))
-        if len(tasks) > 1:
-            raise runner._WorkerDied("it was killed.")
-        yield from ((place, call(task)) for place, task in tasks.items())
-
-    monkeypatch.setattr(runner, "_on_joblib", mortal)
-    assert dict(runs.run_tasks(abs, [-1, 2, -3], jobs=2)) == {0: 1, 1: 2, 2: 3}
-    assert asked == [[0, 1, 2]] * (runner.MAX_LOSSES + 1) + [[0], [1], [2]]
-
-
 @pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
 def test_a_cluster_that_is_not_installed_says_what_to_install(backend, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
