@@ -392,6 +392,9 @@ class TestStarts:
         result = learn(hidden(game), epsilon=0.8, delta=0.1)
         assert result.settings["start"] == "learned from samples"
         assert result.samples["start"] > 0
+        measured = learned_start(hidden(game), delta=0.05)
+        executed = [each.policy.fingerprint() for each in result.played]
+        assert measured.fingerprint() in executed, "what was rolled out for the start"
         assert result.certified
         assert judge(game, result).right(0.8)
         with pytest.raises(StartError, match="no start is given, and none was found"):

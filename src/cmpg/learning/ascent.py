@@ -130,11 +130,11 @@ def learn(
         refuse_masks(known)  # any other learner takes it that all constraints bind its agent
     known.left_of(epsilon)  # refuses what is cut off too early before anything else
     deadline = time.monotonic() + time_limit
+    run = _Queries(simulator, learner or Adaptive(), epsilon=epsilon, delta=delta)
     try:
-        beginning = _beginning(simulator, start, learner or Adaptive(), delta=delta / 2, deadline=deadline)
+        run.begin(start, deadline)
     except (BudgetError, OutOfTimeError) as stop:
-        return _without_start(simulator, str(stop), epsilon=epsilon, delta=delta)
-    run = _Queries(simulator, beginning, learner=learner or Adaptive(), epsilon=epsilon, delta=delta)
+        return run.without_start(str(stop))
     rules = Rules(
         schedule=schedule or RoundRobin(),
         enough=run.epsilon / 4,
@@ -142,7 +142,7 @@ def learn(
         no_return=True,
         deadline=deadline,
     )
-    position = LearningPosition(beginning.policy, [CurrentBounds.unknown(simulator.known.num_constraints)])
+    position = LearningPosition(run.start, [CurrentBounds.unknown(known.num_constraints)])
     with limited(deadline):
         ending = take_turns(position, run.answer, rules, at_rest=run.at_rest, on_progress=on_progress)
     result = run.conclude(ending)
@@ -151,50 +151,6 @@ def learn(
         run.error.result = result
         raise run.error
     return result
-
-
-@dataclass(frozen=True, eq=False)
-class _Beginning:
-    """The start, where it comes from, and whether it is proved to meet the constraints."""
-
-    policy: JointPolicy
-    source: str
-    proved: bool
-    queries: int = 0  # that were answered to find it
-
-
-def _beginning(
-    simulator: Simulator, start: JointPolicy | None, learner: Learner, *, delta: float, deadline: float
-) -> _Beginning:
-    if start is not None:
-        start.check_fits(simulator.known.policy_shapes)
-        ceilings = require_possible(simulator, start).cost_ceilings
-        return _Beginning(start, "given", proved=bool(np.all(ceilings <= simulator.known.limits)))
-    found = safe_start(simulator)
-    if found is not None:
-        return _Beginning(found, "safe whatever the transition is", proved=True)
-    if isinstance(learner, Adaptive):
-        with limited(deadline):
-            learned = learned_start(simulator, delta=delta)
-        return _Beginning(learned, "learned from samples", proved=True, queries=1)
-    raise StartError(
-        "no start is given, and none was found that meets the constraints whatever the transition is. "
-        "Pass a policy that is known to meet them."
-    )
-
-
-def _without_start(simulator: Simulator, reason: str, *, epsilon: float, delta: float) -> LearnResult:
-    """The ending of a run whose samples ran out before a start was proved to meet the constraints."""
-    return LearnResult(
-        status=Status.LIMIT,
-        message="nothing is certified; no start is proved to meet the constraints, and the policy is the uniform one.",
-        policy=JointPolicy.uniform(simulator.known.policy_shapes),
-        epsilon=epsilon,
-        delta=delta,
-        samples=simulator.ledger.by_purpose,
-        assumptions=ASSUMPTIONS,
-        void=(reason,),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,17 +176,53 @@ class LearningPosition:
 class _Queries:
     """Answers the queries of the loop by learning, and keeps what one run leaves behind."""
 
-    def __init__(
-        self, simulator: Simulator, beginning: _Beginning, *, learner: Learner, epsilon: float, delta: float
-    ) -> None:
-        self.simulator, self.beginning, self.learner = Logbook(simulator), beginning, learner
+    def __init__(self, simulator: Simulator, learner: Learner, *, epsilon: float, delta: float) -> None:
+        self.simulator, self.learner = Logbook(simulator), learner
         self.claimed, self.delta = epsilon, delta
         self.epsilon = simulator.known.left_of(epsilon)
         self.max_iterations = ascent_constants(simulator.known, epsilon=self.epsilon, delta=delta).max_iterations
-        self.queries = beginning.queries
+        self.queries = 0
         self.error: SimulatorError | StartError | None = None
-        self.start_proved = beginning.proved
+        self.start = JointPolicy.uniform(simulator.known.policy_shapes)
+        self.source = "none"
+        self.start_proved = False
         self.start_seen = ""  # what the start was found to cost, where that matters
+
+    def begin(self, given: JointPolicy | None, deadline: float) -> None:
+        """Take a start that is given, or find one that is proved to meet the constraints, or raise."""
+        if given is not None:
+            given.check_fits(self.simulator.known.policy_shapes)
+            ceilings = require_possible(self.simulator, given).cost_ceilings
+            self.start, self.source = given, "given"
+            self.start_proved = bool(np.all(ceilings <= self.simulator.known.limits))
+            return
+        found = safe_start(self.simulator)
+        if found is None and not isinstance(self.learner, Adaptive):
+            raise StartError(
+                "no start is given, and none was found that meets the constraints whatever the transition is. "
+                "Pass a policy that is known to meet them."
+            )
+        self.source = "safe whatever the transition is"
+        if found is None:
+            with limited(deadline):
+                found = learned_start(self.simulator, delta=self.delta / 2)  # the first query of the run
+            self.source, self.queries = "learned from samples", 1
+        self.start, self.start_proved = found, True
+
+    def without_start(self, reason: str) -> LearnResult:
+        """Gather the result where the samples ran out before a start was proved to meet the constraints."""
+        return LearnResult(
+            status=Status.LIMIT,
+            message="nothing is certified; no start is proved to meet the constraints, and the policy is the uniform "
+            "one.",
+            policy=self.start,
+            epsilon=self.claimed,
+            delta=self.delta,
+            samples=self.simulator.ledger.by_purpose,
+            assumptions=ASSUMPTIONS,
+            void=(reason,),
+            played=self.simulator.played,
+        )
 
     def answer(self, position: LearningPosition, agent: int, rng: np.random.Generator | None) -> Answer:  # noqa: ARG002
         """Query one agent for a deviation that gains enough; no agent moves to a response that is not certified."""
@@ -262,7 +254,7 @@ class _Queries:
     def _respond(self, policy: JointPolicy, agent: int, delta: float) -> LearnedResponse:
         problem = InducedProblem(self.simulator, agent, policy, nash_epsilon=self.epsilon)
         response = self.learner(problem, epsilon=self.epsilon / 4, delta=delta)
-        if response.status is ResponseStatus.INFEASIBLE and policy is self.beginning.policy:
+        if response.status is ResponseStatus.INFEASIBLE and policy is self.start:
             reason = f"against it agent {agent} has no policy that meets the constraints ({response.message})"
             self._stop(StartError(f"the start is infeasible with probability {1 - self.delta:g}: {reason}"))
         return response
@@ -282,7 +274,7 @@ class _Queries:
 
     def _check_start(self, position: LearningPosition) -> None:
         """Prove or refute the start by what an answer found out about its costs."""
-        if position.policy is not self.beginning.policy or self.start_proved:
+        if position.policy is not self.start or self.start_proved:
             return
         found, thresholds = position.seen[0], self.simulator.known.limits
         rows = zip(found.cost_floors, found.cost_ceilings, thresholds, strict=True)
@@ -321,7 +313,7 @@ class _Queries:
                 "learner": _written(self.learner),
                 "max_iterations": self.max_iterations,
                 "queries": self.queries,
-                "start": self.beginning.source,
+                "start": self.source,
                 **cut_settings(self.simulator.known),
             },
         )
