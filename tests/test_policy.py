@@ -135,26 +135,26 @@ def test_what_actions_say_of_rows_that_mix_does_not_count(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"num_actions": []}, "there must be one"),
-        ({"num_actions": [2, 0]}, "at least 1"),
-        ({"num_actions": [2, 10**9]}, "from 0 to 32768"),
-        ({"num_actions": [2, 2.5]}, "whole numbers"),
-        ({"num_actions": [2, 3, 4]}, "no field 'agent_2_actions'"),
-        ({"num_actions": 2}, "0 axes"),
+        ({"num_actions": []}, "there must be an agent"),
+        ({"num_actions": [2, 0]}, r"num_actions\[1\] is 0; a whole number from 1"),
+        ({"num_actions": [2, 10**9]}, r"num_actions\[1\] is 1e\+09; a whole number from 1 to 32768"),
+        ({"num_actions": [2, 2.5]}, r"num_actions\[1\] is 2.5; a whole number"),
+        ({"num_actions": [2, 3, 4]}, "the field 'agent_2_actions' is missing"),
+        ({"num_actions": 2}, "a plain list of whole numbers"),
         ({"agent_0_actions": [[2, 0]]}, "from 0 to 1"),
         ({"agent_0_actions": [[-1, 0]]}, "from 0 to 1"),
-        ({"agent_0_actions": [1, 0]}, "1 axes"),
+        ({"agent_0_actions": [1, 0]}, r"shape \[2\]; a table with 2 axes"),
         ({"agent_1_actions": [[]]}, "no empty axis"),
         ({"agent_0_mixed": [[1, 0]]}, "steps below 1"),
-        ({"agent_0_mixed": [[0, 2]]}, "from 0 to 1"),
+        ({"agent_0_mixed": [[0, 2]]}, "states below 2"),
         ({"agent_0_mixed": [[0, 1], [0, 0]], "agent_0_rows": [[1, 0]] * 2}, "ascending"),
         ({"agent_0_mixed": [[0, 1], [0, 1]], "agent_0_rows": [[1, 0]] * 2}, "each row once"),
-        ({"agent_0_mixed": [0, 1]}, "1 axes"),
+        ({"agent_0_mixed": [0, 1]}, r"shape \[2\]; a table with 2 axes"),
         ({"agent_0_mixed": [[0, 1, 0]]}, "is required"),
         ({"agent_0_rows": [[0.5, 0.75]]}, "sums to 1.25"),
         ({"agent_0_rows": [[0.5, 0.25, 0.25]]}, r"\[1, 2\] is required"),
-        ({"agent_1_mixed": [[0, 0]]}, "no field 'agent_1_rows'"),
-        ({"agent_1_rows": [[1, 0, 0]]}, "no field 'agent_1_mixed'"),
+        ({"agent_1_mixed": [[0, 0]]}, "the field 'agent_1_rows' is missing"),
+        ({"agent_1_rows": [[1, 0, 0]]}, "the field 'agent_1_mixed' is missing"),
         ({"agent_2_actions": [[0]]}, "unknown field 'agent_2_actions'"),
         ({"agent_0": [[[1, 0]]]}, "unknown field 'agent_0'"),
         ({"version": 3}, "reads version 1 and 2"),
@@ -217,7 +217,7 @@ def test_what_is_wrong_with_a_policy_file_is_said_with_its_path(tmp_path, change
 
 def test_a_policy_file_without_agents(tmp_path):
     path = write_json(tmp_path / "policy.json", {"format": "cmpg-policy", "version": 1})
-    with pytest.raises(FileError, match="there is no 'agent_0'"):
+    with pytest.raises(FileError, match="the field 'agent_0' is missing"):
         load_policy(path)
 
 
