@@ -1,14 +1,11 @@
 """What claims are computed from: ways on the grid, curves, endings, witnesses, and the paper's own solvers."""
 
-import io
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from cmpg.cli.output import ProgressDisplay
 from cmpg.cmdp.evaluation import occupancy
 from cmpg.cmdp.exact import Exact
 from cmpg.errors import GameError
@@ -152,22 +149,3 @@ def test_the_averaged_loop_exceeds_the_threshold_and_is_refused():
     method = replace(PAPER_ASCENT, solver=AveragedPrimalDual(20, runs.MULTIPLIER_BOUND))
     led = run_many(own_evidence(), grid_world_local(), runs.one_waits, count=2, what="test", method=method, epsilon=0.1)
     assert all(run.result.refused > 0 for run in led)
-
-
-# Progress.
-
-
-def test_progress_is_plain_lines_off_a_terminal():
-    text = io.StringIO()
-    with ProgressDisplay(Console(file=text, force_terminal=False)) as display:
-        display.tick("runs", 1, 2)
-        display.tick("runs", 2, 2)
-    assert text.getvalue() == "runs: 2 of 2\n"
-
-
-def test_progress_is_a_bar_on_a_terminal():
-    text = io.StringIO()
-    with ProgressDisplay(Console(file=text, force_terminal=True, width=80)) as display:
-        display.tick("runs", 1, 2)
-        display.tick("runs", 2, 2)
-    assert "2/2" in text.getvalue()

@@ -11,14 +11,12 @@ import os
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from cmpg.summaries import Summary, plain, summary_text, table_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
     from cmpg.arrays import FloatArray
     from cmpg.equilibrium.result import Step
@@ -155,41 +153,6 @@ class ProgressLine:
             print(plain(text), file=sys.stderr, flush=True)
         else:
             self._status.update(Text(plain(text), no_wrap=True, overflow="ellipsis"))
-
-
-class ProgressDisplay:
-    """Shows every task that is reported to it; use it in a `with`."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bars: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
-        if console.is_terminal:
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-            self._bars = Progress(*columns, console=console)
-
-    def __enter__(self) -> Self:
-        if self._bars is not None:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bars is not None:
-            self._bars.stop()
-
-    def tick(self, what: str, done: int, total: int) -> None:
-        """Show that `done` of `total` are done."""
-        if self._bars is None:
-            if done == total:
-                self._console.print(f"{what}: {done} of {total}", highlight=False, soft_wrap=True)
-            return
-        if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=total)
-        self._bars.update(self._tasks[what], completed=done)
 
 
 def progress_line(step: Step, thresholds: FloatArray, names: Names) -> str:

@@ -15,6 +15,7 @@ import typer
 from cmpg import paper
 from cmpg.cli.interrupts import on_interrupt, was_interrupted, written
 from cmpg.cli.options import Backend, JobsNumber, Scheduler, jobs_of, option
+from cmpg.cli.output import ProgressLine
 
 
 def reproduce(
@@ -34,7 +35,6 @@ def reproduce(
     """
     from rich.console import Console
 
-    from cmpg.cli.output import ProgressDisplay
     from cmpg.paper.figures import require_matplotlib
     from cmpg.paper.reproduction import check_reproduction_folder, claims_view
 
@@ -43,13 +43,14 @@ def reproduce(
     on_interrupt(written(output))
     require_matplotlib()
     began = time.monotonic()
-    with ProgressDisplay(Console(stderr=True)) as display:
+    with ProgressLine("reproducing the paper") as progress:
 
         def tick(what: str, done: int, total: int) -> None:
             # Whatever answered the signal with less than a whole result: no claim is made of that.
             if was_interrupted():
                 raise KeyboardInterrupt
-            display.tick(what, done, total)
+            progress.begin(what)
+            progress.show(f"{what}: {done} of {total}", whole=done == total)
 
         found = paper.reproduce(paper.Evidence(seed, paper.QUICK if quick else paper.FULL, where, tick))
         paper.write(found, output, on_progress=tick)
