@@ -478,7 +478,7 @@ def test_charts_draw_every_number_where_it_belongs(runs, browser):
         "zmin": 1,
         "zmax": 3,
         "colorscale": [[0, "white"], [1, "black"]],
-        "texttemplate": "%{z}",
+        "written": True,
     }
     heat = {"data": [cells], "layout": {"xaxis": {}, "yaxis": {}, "showlegend": False}}
     fills = browser.run(

@@ -251,7 +251,6 @@ def test_equilibria_that_are_all_alike_have_an_axis_of_few_digits():
     chart = equilibria_chart([equilibrium(6.0, 0.0), equilibrium(6.0 + 1e-14, 0.5)], "both")
     low, high = chart.figure["layout"]["yaxis"]["range"]
     assert high - low > 0.1
-    assert chart.figure["layout"]["yaxis"]["tickformat"] == ".4~g"
     assert chart.figure["data"][0]["x"] == [0.0, 0.5]
 
 

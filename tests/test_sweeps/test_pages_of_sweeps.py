@@ -119,7 +119,7 @@ def test_the_numbers_of_a_large_map_are_left_to_its_colours():
         )
         _, groups = sweep_context(Sweep("mine", Grid.of({"x": range(size), "y": [0, 1]}), rows))
         charts = [chart for group in groups for chart in group.charts if chart.name == "sweep-map"]
-        assert [("texttemplate" in chart.figure["data"][0]) for chart in charts] == [numbered]
+        assert [chart.figure["data"][0]["written"] for chart in charts] == [numbered]
 
 
 def test_a_long_sweep_is_told_in_part(tmp_path):

@@ -1,6 +1,6 @@
 "use strict";
-// Charts as SVG: lines, dots, bars and heat maps. A figure is data and layout as report/charts.py writes them, a small
-// part of what plotly's figures can say. Colours stay variables of the page, so that a chart follows light and dark.
+// Charts as SVG: lines, dots, bars and heat maps. A figure is data and layout as report/charts.py writes them. Colours stay
+// variables of the page, so that a chart follows light and dark.
 const drawChart = (() => {
   const SUPERSCRIPTS = { "-": "⁻", "−": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
   const raised = (text) => [...String(text)].map((c) => SUPERSCRIPTS[c] || c).join("");
@@ -101,9 +101,9 @@ const drawChart = (() => {
     const top = legendRows(svg, legend, width, size) + 12;
     const y = axisOf(layout.yaxis, data, "y", Math.max(3, Math.floor((height - top) / 40)));
     const widest = Math.max(...y.ticks.map((tick) => widthOf(tick.text, size)), 0);
-    const titled = layout.yaxis.title && layout.yaxis.title.text ? 20 : 0;
+    const titled = layout.yaxis.title ? 20 : 0;
     const left = Math.min(widest, 0.45 * width) + 12 + titled, right = 14;
-    const bottom = layout.xaxis.title && layout.xaxis.title.text ? 42 : 24;
+    const bottom = layout.xaxis.title ? 42 : 24;
     const x = axisOf(layout.xaxis, data, "x", Math.max(3, Math.floor((width - left) / 60)));
     const box = { left, top, width: width - left - right, height: height - top - bottom };
     const across = (v) => box.left + box.width * x.scale(v), up = (v) => box.top + box.height * (1 - y.scale(v));
@@ -157,8 +157,8 @@ const drawChart = (() => {
       if (text.textContent !== tick.text) element(text, "title", {}, tick.text);
     });
     const title = (text, attributes) => text && element(svg, "text", { "text-anchor": "middle", "font-size": 13, ...attributes }, cut(words(text), 13, attributes.most || box.width));
-    title(layout.xaxis.title && layout.xaxis.title.text, { x: box.left + box.width / 2, y: floor + 36 });
-    title(layout.yaxis.title && layout.yaxis.title.text, { transform: `translate(13 ${box.top + box.height / 2}) rotate(-90)`, most: box.height });
+    title(layout.xaxis.title, { x: box.left + box.width / 2, y: floor + 36 });
+    title(layout.yaxis.title, { transform: `translate(13 ${box.top + box.height / 2}) rotate(-90)`, most: box.height });
   }
 
   const isShown = (each, i, y, x) => each.y[i] !== null && each.y[i] !== undefined && each.x[i] !== null && Number.isFinite(y(each.y[i])) && Number.isFinite(x(each.x[i]));
@@ -214,7 +214,7 @@ const drawChart = (() => {
       cell.style.fill = `color-mix(in srgb, ${strong} ${Math.round(100 * share)}%, ${weak})`;
       element(cell, "title", {}, `${words(each.x[c])}, ${words(each.y[r])}: ${written(value, 5)}`);
       const text = written(value, 3);
-      if (each.texttemplate && widthOf(text, size) <= wide - 6 && tall >= size + 4) {
+      if (each.written && widthOf(text, size) <= wide - 6 && tall >= size + 4) {
         element(parent, "text", { x: at, y: middle + 4, "text-anchor": "middle", "font-size": size, style: share > 0.55 ? "fill: var(--panel)" : "" }, text);
       }
     }));

@@ -1,4 +1,4 @@
-"""The charts of the page, as figures in plain JSON, in the words of plotly: `charts.js` draws what is used here.
+"""The charts of the page, as figures in plain JSON, in words that `charts.js` reads.
 
 Colours are variables of the page, such as `var(--series-1)`, which mean another colour in light and in dark.
 """
@@ -65,12 +65,12 @@ def _label(name: str) -> str:
     return escape(name, quote=False)
 
 
-def _colour(place: int) -> str:
-    return f"var(--series-{place % 8 + 1})"
+def _colour(index: int) -> str:
+    return f"var(--series-{index % 8 + 1})"
 
 
 def _axis(title: str, **more: Any) -> dict[str, Any]:
-    return {"title": {"text": title, "standoff": 6}, "automargin": True, "fixedrange": True, **more}
+    return {"title": title, **more}
 
 
 def _figure(data: list[dict[str, Any]], *, x: dict[str, Any], y: dict[str, Any], **layout: Any) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _counted(title: str, count: int, *, first: int = 1) -> dict[str, Any]:
     """Return an axis of whole numbers, with ticks at each or at round ones."""
     wanted = count / 8
     apart = next(unit * 10**power for power in range(12) for unit in (1, 2, 5) if unit * 10**power >= wanted)
-    return _axis(title, tickmode="linear", tick0=first if apart == 1 else 0, dtick=apart)
+    return _axis(title, tick0=first if apart == 1 else 0, dtick=apart)
 
 
 def cost_charts(
@@ -235,10 +235,8 @@ def equilibria_chart(equilibria: Sequence[Result], constraint: str) -> Chart:
         "x": costs.tolist(),
         "y": values.tolist(),
         "text": [str(rank) for rank in range(1, len(equilibria) + 1)],
-        "textposition": "top center",
         "marker": {"size": 11, "color": _colour(0)},
         "name": "",
-        "cliponaxis": False,
     }
     x, message = _axis(f"cost: {_label(constraint)}", **_room(costs)), ""
     if np.ptp(costs) <= 1e-6 * max(1.0, float(np.abs(costs).max())):
@@ -255,7 +253,7 @@ def _room(numbers: FloatArray) -> dict[str, Any]:
     """Return a range that holds all numbers with room around them, and ticks of few digits."""
     low, high = float(numbers.min()), float(numbers.max())
     room = max(0.15 * (high - low), 0.02 * max(abs(low), abs(high), 1e-6))
-    return {"range": [low - room, high + room], "tickformat": ".4~g", "nticks": 6}
+    return {"range": [low - room, high + room], "nticks": 6}
 
 
 def spending_charts(
@@ -390,8 +388,8 @@ def bounds_chart(curves: Mapping[int, FloatArray], *, epsilon: float) -> Chart:
     thin = {"line": {"width": 1.2}, "connectgaps": False, "mode": "lines+markers", "marker": {"size": 3}}
     few = len(drawn) <= MAX_LEGEND
     lines = [
-        _line(curve[:, 0], curve[:, 1], name=f"seed {seed}", colour=_colour(place), showlegend=few, **thin)
-        for place, (seed, curve) in enumerate(drawn.items())
+        _line(curve[:, 0], curve[:, 1], name=f"seed {seed}", colour=_colour(index), showlegend=few, **thin)
+        for index, (seed, curve) in enumerate(drawn.items())
     ]
     samples, apart = np.concatenate(list(drawn.values())).T
     ends = [float(np.nanmin(samples, initial=np.inf)), float(np.nanmax(samples, initial=1.0))]
@@ -437,6 +435,6 @@ def chart_along(
     data: list[dict[str, Any]], *, x: str, y: str, by_category: bool = False, height: Sequence[float] = ()
 ) -> dict[str, Any]:
     """Return a figure of lines against an option, or of cells by two options; `height` is what its y axis spans."""
-    kind: dict[str, Any] = {"type": "category", "tickangle": 0} if by_category else {}
+    kind: dict[str, Any] = {"type": "category"} if by_category else {}
     ends = _room(np.array(height)) if len(height) else {}
     return _figure(data, x=_axis(_label(x), **kind), y=_axis(_label(y), **kind, **ends))

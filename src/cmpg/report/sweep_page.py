@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -340,8 +339,8 @@ def _values(along: str, lines: str | None, multiples: Multiples) -> ChartGroup:
             return [values]
         knee = [curve.x[curve.knee]], [curve.welfare[curve.knee]]
         ring = line_of(*knee, name="knee", place=place, dots=True)
-        ring |= {"mode": "markers", "showlegend": False, "hovertemplate": "knee at %{x}<extra></extra>"}
-        ring["marker"] = {"size": 15, "symbol": "circle-open", "color": ring["line"]["color"], "line": {"width": 2}}
+        ring |= {"mode": "markers", "showlegend": False}
+        ring["marker"] = {"size": 15, "symbol": "circle-open", "color": ring["line"]["color"]}
         return [values, ring]
 
     caption = "The sum of the agents’ values. A ring marks the knee: behind it, more brings less."
@@ -416,13 +415,8 @@ def _heat_maps(along: str, lines: str, multiples: Multiples) -> ChartGroup:
             "zmin": min(everything),
             "zmax": max(everything),
             "colorscale": [[0, "var(--soft)"], [1, "var(--series-1)"]],
-            "showscale": False,
-            "xgap": 2,
-            "ygap": 2,
-            "hovertemplate": f"{escape(along)} %{{x}}, {escape(lines)} %{{y}}: %{{z:.5g}}<extra></extra>",
+            "written": len(x) <= MAX_CELLS,
         }
-        if len(x) <= MAX_CELLS:
-            heat |= {"texttemplate": "%{z:.3g}", "textfont": {"size": 12}}
         return chart_along([heat], x=along, y=lines, by_category=True)
 
     caption = "The stronger the colour, the greater the welfare."
