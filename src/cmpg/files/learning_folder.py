@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmpg.arrays import FloatArray
-from cmpg.equilibrium.certificate import Certificate, certify
+from cmpg.equilibrium.certificate import Certificate
 from cmpg.equilibrium.result import Status
-from cmpg.errors import CMPGError, FileError
+from cmpg.errors import FileError
 from cmpg.files.containers import (
     AGREEMENT,
     Fields,
@@ -34,7 +34,7 @@ from cmpg.files.containers import (
 from cmpg.files.fields import choice, flag, mapping, names_of, number_list, reading, real_number, text_of, whole_number
 from cmpg.files.games import load_game, save_game
 from cmpg.files.long_runs import REQUEST, check_request, write_request
-from cmpg.files.policies import load_policy
+from cmpg.files.run_folder import judged_policy
 from cmpg.games.game import Game
 from cmpg.summaries import fields_line
 
@@ -234,7 +234,7 @@ def _read_seed(folder: Path, game: Game, line: Fields, where: str) -> LearnedSee
             status=Status[record["status"]],
             claimed=record["certified"],
             settings={name: text_of(value) for name, value in mapping("settings", record["settings"])},
-            certificate=_judge(folder / f"policy_{record['seed']}.npz", game),
+            certificate=judged_policy(folder / f"policy_{record['seed']}.npz", game).certificate,
             curve=np.array(rows, dtype=np.float64).reshape(-1, 2),
         )
     _compare(found, record, where)
@@ -262,14 +262,6 @@ def _points(curve: Any) -> list[list[Any]]:
         ]
         for at, gap, feasible in curve
     ]
-
-
-def _judge(path: Path, game: Game) -> Certificate:
-    policy, multipliers = load_policy(path)
-    try:
-        return certify(game, policy, multipliers)
-    except CMPGError as problem:
-        raise FileError(f"{path}: does not fit game.npz: {problem}") from None
 
 
 def _compare(found: LearnedSeed, record: Fields, where: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from cmpg.equilibrium.certificate import Certificate, Feasibility, certify
+from cmpg.equilibrium.certificate import Feasibility, certify
 from cmpg.equilibrium.quality import OptimalityGap
 from cmpg.equilibrium.result import Equilibria, Incumbent, Result, Status
 from cmpg.errors import CMPGError, FileError
@@ -251,9 +251,11 @@ def _read_result(folder: Path, record: Fields, game: Game) -> Result:
         max_iterations=whole_number("max_iterations", record["max_iterations"], least=0),
         settings={name: text_of(value) for name, value in mapping("settings", record["settings"])},
     )
-    if incumbent is not None and incumbent.certificate.proves(epsilon):
+    known = None if incumbent is None else incumbent.certificate
+    rounded = known is not None and known.feasibility is Feasibility.TO_ROUNDING and known.epsilon <= epsilon
+    if known is not None and known.proves(epsilon):
         result = replace(result, status=Status.CERTIFIED)
-    elif result.status is Status.CERTIFIED or (result.status is Status.TO_ROUNDING and not _to_rounding(result)):
+    elif result.status is Status.CERTIFIED or (result.status is Status.TO_ROUNDING and not rounded):
         raise FileError(
             f"{folder}: result.json says {result.status.name}, which its policy does not prove. Solve again."
         )
@@ -265,19 +267,14 @@ def _read_result(folder: Path, record: Fields, game: Game) -> Result:
 
 def _read_selfish(folder: Path, game: Game, epsilon: float) -> Result | None:
     """Judge what the agents would do without the constraints, if the folder has it."""
-    if not (folder / SELFISH).exists():
-        return None
-    free = without_constraints(game)
-    found = _judged_policy(folder / SELFISH, free)
-    proved = found.certificate.proves(epsilon)
-    message = found.certificate.summary().sentence
-    return Result(Status.CERTIFIED if proved else Status.LIMIT, message, epsilon, incumbent=found, game=free)
+    path = folder / SELFISH
+    return _judged_result(path, without_constraints(game), epsilon) if path.exists() else None
 
 
-def _to_rounding(result: Result) -> bool:
-    """Whether nothing but rounding is between a policy and its proof."""
-    known = None if result.incumbent is None else result.incumbent.certificate
-    return known is not None and known.feasibility is Feasibility.TO_ROUNDING and known.epsilon <= result.epsilon
+def _judged_result(path: Path, game: Game, epsilon: float) -> Result:
+    found = judged_policy(path, game)
+    status = Status.CERTIFIED if found.certificate.proves(epsilon) else Status.LIMIT
+    return Result(status, found.certificate.summary().sentence, epsilon, incumbent=found, game=game)
 
 
 def _proved_again(result: Result, record: Fields, game: Game) -> Result:
@@ -300,7 +297,7 @@ def _proved_again(result: Result, record: Fields, game: Game) -> Result:
 def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | None:
     if record["multipliers"] is None and not (folder / "policy.npz").exists():
         return None
-    found = _judged_policy(folder / "policy.npz", game)
+    found = judged_policy(folder / "policy.npz", game)
     fields = compare_certificate(folder / "certificate.json", found.certificate)
     for name in ("values", "costs", "multipliers"):
         ours, theirs = (read_judged(name, each[name]) for each in (record, fields))
@@ -309,7 +306,8 @@ def _read_incumbent(folder: Path, record: Fields, game: Game) -> Incumbent | Non
     return found
 
 
-def _judged_policy(path: Path, game: Game) -> Incumbent:
+def judged_policy(path: Path, game: Game) -> Incumbent:
+    """Read a policy with its multipliers, and judge it in a game."""
     exact = is_exact(game)
     policy, multipliers = load_policy(path, exact=exact)
     try:
@@ -321,35 +319,20 @@ def _judged_policy(path: Path, game: Game) -> Incumbent:
 
 def _read_equilibria(folder: Path, record: Fields, result: Result) -> tuple[Result, ...]:
     """Read the equilibria that restarts found, the first of which is the result itself."""
-    listed = record["equilibria"]
-    if not isinstance(listed, list):
+    if not isinstance(record["equilibria"], list):
         raise FileError("equilibria is not a list.")
-    found = [result] if listed else []
-    for rank in range(2, len(listed) + 1):
-        incumbent = _judged_policy(folder / _policy_name(rank), result.game or read_game(folder))
-        found.append(_equilibrium(folder / _policy_name(rank), result, incumbent))
-    records = [dict(mapping("equilibria", said)) for said in listed]
-    for rank, (each, said) in enumerate(zip(found, records, strict=True), 1):
-        _compare_equilibrium(f"equilibrium {rank}", said, each.certificate)
-    return tuple(replace(each, score=_score(said)) for each, said in zip(found, records, strict=True))
-
-
-def _score(said: Fields) -> tuple[str, float] | None:
-    """Read by what an equilibrium was compared with the others, and how much of it this one has."""
-    if said.get("score") is None:
-        return None
-    return text_of(said["compared_by"]), real_number("score", said["score"])
-
-
-def _equilibrium(path: Path, result: Result, incumbent: Incumbent) -> Result:
-    if not incumbent.certificate.proves(result.epsilon):
-        raise FileError(f"{path}: is no equilibrium: the policy {incumbent.certificate.summary().sentence}")
-    message = incumbent.certificate.summary().sentence
-    return Result(Status.CERTIFIED, message, result.epsilon, incumbent=incumbent, game=result.game)
-
-
-def _compare_equilibrium(name: str, said: Fields, judged: Certificate) -> None:
-    for field in ("values", "costs"):
-        ours, theirs = getattr(judged, field), number_table(field, said[field], error=FileError)
-        if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9):
-            raise FileError(f"the {field} of {name} are not those of its policy. Solve again.")
+    found = []
+    for rank, each in enumerate(record["equilibria"], 1):
+        said = dict(mapping("equilibria", each))
+        path = folder / _policy_name(rank)
+        read = result if rank == 1 else _judged_result(path, game_of(result), result.epsilon)
+        if rank > 1 and not read.certified:
+            raise FileError(f"{path}: is no equilibrium: the policy {read.message}")
+        for field in ("values", "costs"):
+            ours, theirs = getattr(read.certificate, field), number_table(field, said[field], error=FileError)
+            if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9):
+                raise FileError(f"the {field} of equilibrium {rank} are not those of its policy. Solve again.")
+        scored = said.get("score") is not None  # by what it was compared with the others, and how much of it it has
+        score = (text_of(said["compared_by"]), real_number("score", said["score"])) if scored else None
+        found.append(replace(read, score=score))
+    return tuple(found)
