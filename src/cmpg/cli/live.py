@@ -344,7 +344,7 @@ class Desk:
             except OutOfTimeError:
                 return {"cancelled": True}
             except CMPGError as problem:
-                return {"problem": _sentence(str(problem))}
+                return {"problem": f"{str(problem)[:1].upper()}{str(problem)[1:]}"}
             except MemoryError:
                 return {"problem": "There is not enough memory for these options."}
             except Exception as failure:  # whatever it is: the next request may do better
@@ -435,7 +435,3 @@ class Desk:
             return None
         page = self.subject.page.html([each for each in answers if each is not None], static=True)
         return Reply(page.encode(errors="backslashreplace"), download="cmpg-live.html")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

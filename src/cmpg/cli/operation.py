@@ -310,7 +310,8 @@ def _recorded_days(target: Any, days: int) -> Iterator[tuple[str, LocalGame]]:
     """Yield the name and the game of each day; a scenario without days has one."""
     from datetime import date, timedelta
 
-    if "day" not in option_types_of(target):
+    named = SCENARIOS.get(target.name)
+    if named is None or "day" not in named.options:
         if days > 1:
             raise CMPGError(f"{target.name} has no days; leave --days out.")
         yield target.name, _local(target.build())
@@ -342,8 +343,3 @@ def _local(game: Any) -> cmpg.LocalGame:
             type(game).__name__, "cannot be operated", f"Agents with states of their own are required.{crowd}"
         )
     return game
-
-
-def option_types_of(target: Any) -> dict[str, Any]:
-    """Return the options of the scenario that a command line names; none for a file."""
-    return option_types(scenario(target.name).function) if target.name in SCENARIOS else {}

@@ -230,7 +230,11 @@ class GameCommand(TyperCommand):
         words = {name: ctx.params.pop(param.name, None) for name, param in parameters.items()}
         if str(getattr(ctx.params.get("target"), "name", "")).endswith(TEAM_FILE):
             words["file"] = ctx.params["target"].name
-        ctx.params["target"] = Target(named.name, _converted_options(named, words, raw=self.name == "sweep"))
+        options = {name: word for name, word in words.items() if word is not None}
+        if self.name != "sweep":  # which reads several values in each
+            hints = option_types(named.function)
+            options = {name: converted(spoken(name), word, hints[name]) for name, word in options.items()}
+        ctx.params["target"] = Target(named.name, options)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -356,14 +360,13 @@ def _meaning(named: Scenario, option: str) -> str:
     """Say what an option means, and its default if there is a short one."""
     default = named.options[option]
     text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
-    meaning = MEANINGS.get(option, "") if named.plugin is None else _described_by_plugin(named, option)
+    if named.plugin is None:
+        meaning = MEANINGS.get(option, "")
+    else:
+        from cmpg.plugins import documented_options
+
+        meaning = documented_options(named.function).get(option, "")
     return meaning if default is None or len(text) > LONGEST_DEFAULT else f"{meaning}  [default: {text}]"
-
-
-def _described_by_plugin(named: Scenario, option: str) -> str:
-    from cmpg.plugins import documented_options
-
-    return documented_options(named.function).get(option, "")
 
 
 def _metavar(hint: Any) -> str:
@@ -384,18 +387,8 @@ def listed_options(named: Scenario) -> dict[str, str]:
     """Return the options of a scenario that a command line can give, with their meanings."""
     hints = option_types(named.function)
     kinds = {name: alternatives(hints[name]) for name in named.options if name not in TAKEN}
-    return {name: _meaning(named, name) for name, each in kinds.items() if str in each or not _has_mapping(each)}
-
-
-def _has_mapping(kinds: tuple[Any, ...]) -> bool:
-    return any(typing.get_origin(kind) is Mapping for kind in kinds)
-
-
-def _converted_options(named: Scenario, words: Mapping[str, str | None], *, raw: bool = False) -> dict[str, Any]:
-    """Read words as arguments of a scenario's builder; `raw` leaves them to a sweep, which reads several in each."""
-    hints = option_types(named.function)
-    given = {name: word for name, word in words.items() if word is not None}
-    return given if raw else {name: converted(spoken(name), word, hints[name]) for name, word in given.items()}
+    mappings = {name for name, each in kinds.items() if any(typing.get_origin(kind) is Mapping for kind in each)}
+    return {name: _meaning(named, name) for name in kinds if name not in mappings or str in kinds[name]}
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:

@@ -289,7 +289,9 @@ def local_from_fields(fields: Fields, *, exact: bool) -> LocalGame | DiscountedL
     delay = number_table("delay", fields["delay"])
     if len(actions) == 0 or actions.min() < 1 or delay.ndim != 3:
         raise GameError("num_actions must be [n], with an action for each agent, and delay [H or 1, E, n + 1].")
-    _refuse_strange_fields(fields, len(actions))
+    known = [*TIME, "thresholds", "num_actions", "delay", "load_cost", "like", "legend", *LOCAL_NAMES]
+    known += [name.format(i) for name in ("initial_{}", "reward_{}", *SHARED) for i in range(len(actions))]
+    refuse_strange_fields(fields, known, form=f"a local game of {len(actions)} agents")
     agents = _agents(fields, actions.tolist(), resources=delay.shape[1])
     given: Fields = {
         "agents": agents,
@@ -469,10 +471,3 @@ SHARED = (
     "cost_{}",
 )
 """What an agent has in common with those who are like it."""
-
-
-def _refuse_strange_fields(fields: Fields, num_agents: int) -> None:
-    per_agent = ("initial_{}", "reward_{}", *SHARED)
-    known = [*TIME, "thresholds", "num_actions", "delay", "load_cost", "like", "legend", *LOCAL_NAMES]
-    known += [name.format(i) for name in per_agent for i in range(num_agents)]
-    refuse_strange_fields(fields, known, form=f"a local game of {num_agents} agents")

@@ -236,6 +236,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
     """Everything that the template names; `shown` is what the folder is called, if not by its own name."""
     gallery, result, found = _Gallery(), run.result, run.result.incumbent
     named, verdict, day = SCENARIOS.get(run.origin.name), headline_of(result), None
+    legend = run.game.names.legend  # which may say how a scenario turned the user's data into the game
     if run.folder is not None and (run.folder / "operation.json").exists():
         from cmpg.files.plan_folder import plan_of  # on use: plans bring the solver, and other pages need none
         from cmpg.report.operation import day_parts
@@ -257,7 +258,7 @@ def _context(run: FinishedRun, sensitivity: Sensitivity | None, *, shown: Path |
         "script": _has_script(run),
         "claim": _claim(run),
         "checker": page_part("check.js"),
-        "translation": _translation(run),
+        "translation": {"rows": legend.translation, "warning": legend.warning} if legend.translation else None,
         **_downloads(run),
         **_results(run, gallery),
         "course": _course(run, gallery) if result.trace else None,
@@ -334,12 +335,6 @@ def _claim(run: FinishedRun) -> dict[str, Any] | None:
         "sha256": hashlib.sha256(body).hexdigest(),
         "size": _size(len(body)),
     }
-
-
-def _translation(run: FinishedRun) -> dict[str, Any] | None:
-    """Return how a scenario turned the user's data into the game, if it says."""
-    legend = run.game.names.legend
-    return {"rows": legend.translation, "warning": legend.warning} if legend.translation else None
 
 
 def _results(run: FinishedRun, gallery: _Gallery) -> dict[str, Any]:

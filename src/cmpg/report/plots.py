@@ -21,7 +21,7 @@ import numpy as np
 
 from cmpg.arrays import FloatArray
 from cmpg.cmdp.evaluation import occupancy
-from cmpg.equilibrium.result import Result
+from cmpg.equilibrium.result import Result, Step
 from cmpg.errors import CMPGError, UnsupportedError
 from cmpg.files.run_folder import game_of
 from cmpg.games.game import Game, SharedResources
@@ -101,19 +101,23 @@ def _axes(given: Axes | None) -> Axes:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _potential(result: Result, ax: Axes) -> Axes:
+def _ascent(result: Result) -> list[Step]:
+    """Return the iterations of the ascent, or raise if there are none."""
     steps = [step for step in result.trace if step.multipliers is None]
     if not steps:
         raise CMPGError("the result has no iterations to draw: it was found without an ascent.")
+    return steps
+
+
+def _potential(result: Result, ax: Axes) -> Axes:
+    steps = _ascent(result)
     ax.step([step.iteration for step in steps], [step.potential for step in steps], where="post", marker=".")
     ax.set(xlabel="iteration", ylabel="Φ − Φ(start)")
     return ax
 
 
 def _gains(result: Result, ax: Axes) -> Axes:
-    steps = [step for step in result.trace if step.multipliers is None]
-    if not steps:
-        raise CMPGError("the result has no iterations to draw: it was found without an ascent.")
+    steps = _ascent(result)
     names, gains = game_of(result).names, np.array([step.gains for step in steps])  # [iterations, n]
     positive = np.where(gains > 0, gains, np.nan)  # a logarithmic axis has no zero
     few = positive.shape[1] <= 8

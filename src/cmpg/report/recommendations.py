@@ -124,10 +124,14 @@ def _context(found: Recommendation) -> tuple[dict[str, Any], list[ChartGroup]]:
         "arithmetic; proved again when this page was written."
     )
     word = "Proved" if good else "Not proved"
+    message = re.sub(r"\d[\d.]*e[+-]\d+", lambda number: typeset(number[0]), found.message)
+    subtitle = "a joint action is drawn at every step, and each agent is shown its own part"
+    if isinstance(device, Rota):
+        subtitle = f"a rota of {counted(len(device.modes), 'mode')}, one of which is drawn and announced each day"
     context: dict[str, Any] = {
         "title": f"{found.concept.word} recommendations",
-        "subtitle": _subtitle(device),
-        "verdict": Headline(found.status.name, "good" if good else "warn", word, _typeset(found.message), detail),
+        "subtitle": subtitle,
+        "verdict": Headline(found.status.name, "good" if good else "warn", word, message, detail),
         "facts": {
             "agents": str(game.num_agents),
             "constraints": str(len(game.thresholds)),
@@ -144,16 +148,6 @@ def _context(found: Recommendation) -> tuple[dict[str, Any], list[ChartGroup]]:
         },
     }
     return context, [ChartGroup("", "", _charts(game, device))]
-
-
-def _typeset(message: str) -> str:
-    return re.sub(r"\d[\d.]*e[+-]\d+", lambda number: typeset(number[0]), message)
-
-
-def _subtitle(device: Device) -> str:
-    if isinstance(device, Rota):
-        return f"a rota of {counted(len(device.modes), 'mode')}, one of which is drawn and announced each day"
-    return "a joint action is drawn at every step, and each agent is shown its own part"
 
 
 def _charts(game: Game, device: Device) -> list[Chart]:

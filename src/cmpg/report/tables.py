@@ -149,11 +149,10 @@ def _pilot(result: Result) -> Iterator[Row]:
 
 def _links(result: Result) -> Iterator[Row]:
     """Yield the flow and the travel time of every link; if all meet on a link, with the best flows and their tolls."""
-    game, roads, likely = _road_game(result)
+    game, roads, likely, lasts = _road_game(result)
     legend = game.names.legend
     each, minutes = legend.load.each, roads.minutes
     loads = np.arange(len(likely))
-    lasts = _lasts(roads, np.asarray(each * loads, dtype=np.float64))
     flows = each * np.einsum("m,mhe->he", loads, likely)
     times = np.einsum("m,mhe,me->he", loads, likely, lasts) * each  # of all vehicles together
     best, tolls = (None, None) if not roads.static else _optimum(roads, each)
@@ -175,19 +174,15 @@ def _links(result: Result) -> Iterator[Row]:
         yield row
 
 
-def _road_game(result: Result) -> tuple[SharedResources, RoadMap, FloatArray]:
-    """Return a game on roads, its roads, and how likely each load is: [n + 1, H, E]."""
+def _road_game(result: Result) -> tuple[SharedResources, RoadMap, FloatArray, FloatArray]:
+    """Return a game on roads, its roads, how likely each load is [n + 1, H, E], and how long links take [n + 1, E]."""
     game = game_of(result)
     roads = game.names.legend.roads
     if roads is None or not isinstance(game, SharedResources):
         raise UnsupportedError(type(game).__name__, "has no links: its resources are no roads", "Export the loads.")
-    return game, roads, game.at(result.policy.floats()).load_probabilities()
-
-
-def _lasts(roads: RoadMap, flows: FloatArray) -> FloatArray:
-    """Return how long each link takes at some flows: [flows, E]."""
-    network = Roads.on(roads)
-    return np.stack([network.times(np.full(len(roads.ends), flow)) for flow in flows.tolist()])
+    likely = game.at(result.policy.floats()).load_probabilities()
+    flows = np.asarray(game.names.legend.load.each * np.arange(len(likely)), dtype=np.float64)
+    return game, roads, likely, Roads.on(roads).times(flows[:, None])
 
 
 def _optimum(roads: RoadMap, vehicles: float) -> tuple[Assignment, FloatArray]:
@@ -240,9 +235,8 @@ def _arrivals(game: Game, position: Position, row: Callable[..., Row]) -> Iterat
 
 def _traffic(result: Result, row: Callable[..., Row]) -> Iterator[Row]:
     """Yield what traffic planners ask for; flows that are best for all, if all that use a link meet on it."""
-    game, roads, likely = _road_game(result)
+    game, roads, likely, lasts = _road_game(result)
     each, loads = game.names.legend.load.each, np.arange(len(likely))
-    lasts = _lasts(roads, np.asarray(each * loads, dtype=np.float64))
     hours = roads.minutes / 60
     total = float(np.einsum("m,mhe,me->", loads, likely, lasts)) * each * hours
     yield row("total travel time", total, "vehicle-hours")

@@ -195,17 +195,14 @@ def read_plan(path: Path) -> SweepPlan:
         raise FileError(f'{path}: scenario = "…" and a table [options] are required.')
     for name, value in options.items():
         rows = value if isinstance(value, list) else [value]
-        if not all(_is_single(each) for row in rows for each in (row if isinstance(row, list) else [row])):
+        values = [each for row in rows for each in (row if isinstance(row, list) else [row])]
+        if not all(isinstance(each, (str, bool, int, float)) or type(each) is date for each in values):
             raise FileError(f"{path}: {name} is {reprlib.repr(value)}; a number, a text or a list is required.")
     epsilon, restarts = fields.get("epsilon", 1e-6), fields.get("restarts", 1)
     usable = type(epsilon) in (int, float) and 0 <= epsilon <= sys.float_info.max
     if not usable or type(restarts) is not int or restarts < 1:
         raise FileError(f"{path}: epsilon must be a number of at least 0, and restarts a whole number of at least 1.")
     return SweepPlan(fields["scenario"], options, float(epsilon), restarts)
-
-
-def _is_single(value: Any) -> bool:
-    return isinstance(value, (str, bool, int, float)) or type(value) is date
 
 
 def word_of(value: Any) -> str:

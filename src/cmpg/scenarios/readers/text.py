@@ -74,7 +74,8 @@ def read_lines(path: FilePath) -> Iterator[Line]:
     number, spent = 0, 0
     try:
         with _opened(Path(path)) as file:
-            trusted = _trusted_size(Path(path))
+            size = Path(path).stat().st_size if Path(path).suffix == ".gz" else math.inf
+            trusted = max(MAX_UNPACKED, MAX_UNPACKED_RATIO * size)
             while raw := file.readline(LONGEST_LINE + 1):
                 number += 1
                 spent += max(len(raw), LEAST_LINE)
@@ -96,13 +97,6 @@ def read_lines(path: FilePath) -> Iterator[Line]:
         raise at_line(path, number, "the compressed data end here, too early. Fetch the file again.") from None
     except OSError as problem:
         raise FileError(f"{path} cannot be read: {problem.strerror}.") from None
-
-
-def _trusted_size(path: Path) -> float:
-    """Return how many bytes may come out of a file; whatever it holds, unless it is compressed."""
-    if path.suffix != ".gz":
-        return math.inf
-    return max(MAX_UNPACKED, MAX_UNPACKED_RATIO * path.stat().st_size)
 
 
 def _opened(path: Path) -> BinaryIO:
