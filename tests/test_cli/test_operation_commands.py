@@ -72,7 +72,7 @@ def test_wrong_words_of_a_new_plan_are_explained(morning, tmp_path):
         ("agent,state\ncar,1\n", ["--at", "9"], "line 2: 24 agents begin with 'car'; give a name such as"),
         ("agent,state\n1,1000\n", ["--at", "9"], "it needs between 0 and"),
         ("agent,state\n1,full\n", ["--at", "9"], "has no state 'full'"),
-        ("agent,state\n1\n", ["--at", "9"], "line 2: there are 1 fields; the first line names 2 columns"),
+        ("agent,state\n1\n", ["--at", "9"], "line 2: there is 1 field; the first line names 2 columns"),
         ("agent,state\n", ["--at", "9", "--change", "size=3"], "has no option 'size'"),
         ("agent,state\n", ["--at", "9", "--change", "size"], "an option and its value"),
         ("agent,state\n", ["--at", "9", "--spent", "much"], "numbers separated by commas"),

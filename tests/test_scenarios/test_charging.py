@@ -335,7 +335,7 @@ def test_a_tariff_file_has_prices_per_kilowatt_hour(quarters, tmp_path):
         ("from,price\nnoon,1\n", "line 2: from is 'noon'; a time of the day"),
         ("from,price\n", "has no times"),
         ("when,price\n00:00,1\n", "missing: from"),
-        ("from,price\n00:00\n", "there are 1 fields"),
+        ("from,price\n00:00\n", "there is 1 field"),
     ],
 )
 def test_a_bad_tariff_is_refused_with_its_line(quarters, tmp_path, rows, told):

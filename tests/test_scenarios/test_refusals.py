@@ -148,3 +148,16 @@ def test_weights_of_a_congestion_game_are_one_per_action():
 
 def test_the_scenarios_list_themselves():
     assert dir(cmpg.scenarios) == sorted(cmpg.scenarios.__all__)
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "problem"),
+    [
+        (cmpg.scenarios.robots, {"num_agents": 900}, "the bundled file has 10 pairs"),
+        (cmpg.scenarios.charging, {"day": "2020-01-01"}, "the bundled day has no session that arrived on 2020-01-01"),
+        (cmpg.scenarios.routing, {"horizon": 1, "protected": "1-9"}, "the bundled city has no link from 1 to 9"),
+    ],
+)
+def test_samples_are_not_named_by_where_they_are_installed(build, options, problem):
+    with pytest.raises(FileError, match=f"^{problem}"):
+        build(**options)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -74,24 +74,23 @@ def charging_day(
     FileError
         The file cannot be read, or has no car on that day.
     """
-    if sessions is None:
-        with sample_file("sample_sessions.csv") as sample:
-            found = charging_day(sessions=sample, day=day, timezone=timezone, energy=energy, columns=columns)
-            return replace(found, source="the bundled day")
-    every = read_sessions(sessions, timezone=timezone, energy=energy, columns=columns)
+    source = "the bundled day" if sessions is None else str(sessions)
+    with sample_file("sample_sessions.csv") as sample:
+        path = sample if sessions is None else sessions
+        every = read_sessions(path, timezone=timezone, energy=energy, columns=columns)
     cars = [session for session in every if session.energy > 0]
     counts = Counter(session.arrival.date() for session in cars)
     if not counts:
-        raise FileError(f"{sessions} has no session that took energy.")
+        raise FileError(f"{source} has no session that took energy.")
     busiest = max(sorted(counts), key=lambda one: counts[one])
     chosen = busiest if day is None else _date(day)
     if chosen not in counts:
         raise NoSuchDayError(
-            f"{sessions} has no session that arrived on {chosen} and took energy. It goes from {min(counts)} to "
+            f"{source} has no session that arrived on {chosen} and took energy. It goes from {min(counts)} to "
             f"{max(counts)}; its busiest day is {busiest} with {counts[busiest]} cars."
         )
     idle = sum(session.energy == 0 and session.arrival.date() == chosen for session in every)
-    return ChargingDay(chosen, tuple(car for car in cars if car.arrival.date() == chosen), str(sessions), idle)
+    return ChargingDay(chosen, tuple(car for car in cars if car.arrival.date() == chosen), source, idle)
 
 
 def _date(day: str | date) -> date:

@@ -83,25 +83,23 @@ def robots_world(
     if num_agents < 1 or horizon < 1:
         raise GameError(f"there are {num_agents} agents and {horizon} steps; at least one of each is required.")
     require_agents(num_agents, 8.0 * horizon)
+    if map is None and scen is not None:
+        raise GameError(f"scen is {scen}, and there is no map. Pass the map that it belongs to.")
+    journeys: tuple[Journey, ...] | None
     if map is None:
-        if scen is not None:
-            raise GameError(f"scen is {scen}, and there is no map. Pass the map that it belongs to.")
         with sample_file("sample.map") as sample, sample_file("sample.scen") as pairs:
-            found = robots_world(
-                map=sample, scen=pairs if seed is None else None, num_agents=num_agents, seed=seed, horizon=horizon
-            )
-            words = found.pairs.replace(str(pairs), "the bundled file")
-            return replace(found, map=replace(found.map, source="the bundled map"), pairs=words)
-    world = read_map(map)
-    if scen is None:
+            world, named = replace(read_map(sample), source="the bundled map"), "the bundled file"
+            journeys = read_scen(pairs) if seed is None else None
+    else:
+        world, named, journeys = read_map(map), str(scen), None if scen is None else read_scen(scen)
+    if journeys is None:
         return _drawn_world(world, num_agents=num_agents, seed=seed or 0, horizon=horizon)
-    journeys = read_scen(scen)
     if len(journeys) < num_agents:
         raise FileError(
-            f"{scen} has {len(journeys)} pairs; {num_agents} agents need as many. Take fewer agents, or draw by seed."
+            f"{named} has {len(journeys)} pairs; {num_agents} agents need as many. Take fewer agents, or draw by seed."
         )
-    found = _given_world(world, journeys[:num_agents], source=scen, horizon=horizon)
-    return replace(found, pairs=f"the first {num_agents} of {len(journeys)} pairs of {scen}")
+    found = _given_world(world, journeys[:num_agents], source=named, horizon=horizon)
+    return replace(found, pairs=f"the first {num_agents} of {len(journeys)} pairs of {named}")
 
 
 def _given_world(world: GridMap, journeys: Sequence[Journey], *, source: FilePath, horizon: int) -> RobotsWorld:

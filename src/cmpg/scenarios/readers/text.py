@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from cmpg.errors import CMPGError, FileError
+from cmpg.summaries import counted
 
 FilePath = str | PathLike[str]
 
@@ -220,7 +221,8 @@ def csv_rows(
             if not line.text.strip():
                 continue
             if len(row) != len(header):
-                raise line.error(f"there are {len(row)} fields; the first line names {len(header)} columns.")
+                found = f"there {'is' if len(row) == 1 else 'are'} {counted(len(row), 'field')}"
+                raise line.error(f"{found}; the first line names {counted(len(header), 'column')}.")
             yield dict(zip(header, (field.strip() if strip else field for field in row), strict=True)), line
     except csv.Error as problem:
         raise at_line(path, rows.line_num, f"this is not CSV ({problem}).") from None
