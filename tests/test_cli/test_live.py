@@ -10,12 +10,13 @@ import subprocess
 import threading
 import typing
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import cmpg
-from cmpg.cli.live import READ_FILES, Built, Desk, ScenarioSubject, ThresholdSubject, _subject, control_of
+from cmpg.cli.live import READ_FILES, Built, Desk, control_of, scenario_subject, subject_of
 from cmpg.cli.loopback import LoopbackServer
 from cmpg.cli.targets import Target, listed_options, option_types
 from cmpg.deadline import check_time
@@ -39,7 +40,7 @@ def serving(desk):
 
 @pytest.fixture(scope="module")
 def server():
-    with serving(Desk(_subject(Target("counter-example")), 1e-6)) as started:
+    with serving(Desk(subject_of(Target("counter-example")), 1e-6)) as started:
         yield started
 
 
@@ -142,7 +143,7 @@ def test_no_page_can_name_a_file():
             if any(getattr(kind, "__origin__", kind) is os.PathLike for kind in kinds):
                 assert option in READ_FILES
                 assert control_of(option, hints[option], named.options[option], meaning) is None
-    desk = Desk(_subject(Target("charging")), 1e-3)
+    desk = Desk(subject_of(Target("charging")), 1e-3)
     assert "a number is required" in desk.answer({"capacity_kw": "/etc/passwd"})["problem"]
 
 
@@ -165,7 +166,7 @@ class SlowSubject:
     """A subject whose game takes for ever to build if the word is `slow`."""
 
     def __init__(self):
-        self._quick = _subject(Target("counter-example"))
+        self._quick = subject_of(Target("counter-example"))
         self.page, self.first, self.began = self._quick.page, None, threading.Event()
 
     def build(self, words) -> Built:
@@ -203,7 +204,7 @@ def test_the_page_can_cancel():
 
 
 def test_a_solve_ends_at_its_next_step_if_it_is_cancelled(monkeypatch):
-    desk, steps = Desk(_subject(Target("charging")), 1e-6), []
+    desk, steps = Desk(subject_of(Target("charging")), 1e-6), []
 
     def cancel(*_):
         steps.append(1)
@@ -216,7 +217,7 @@ def test_a_solve_ends_at_its_next_step_if_it_is_cancelled(monkeypatch):
 
 
 def test_the_next_answer_begins_near_the_last_one(monkeypatch):
-    desk, starts, solve = Desk(_subject(Target("charging")), 1e-3), [], cmpg.solve
+    desk, starts, solve = Desk(subject_of(Target("charging")), 1e-3), [], cmpg.solve
 
     def watched(game, **given):
         starts.append(given["start"])
@@ -231,9 +232,9 @@ def test_the_next_answer_begins_near_the_last_one(monkeypatch):
 
 def test_a_run_folder_brings_its_options_and_its_answer(tmp_path):
     assert run_command("solve", "spectrum", "--threshold", "0.2", "--out", tmp_path / "run").code == 0
-    subject = _subject(Target(str(tmp_path / "run")))
-    assert isinstance(subject, ScenarioSubject)
-    assert {each.name: each.value for each in subject.page.controls}["threshold"] == "0.2"
+    subject = subject_of(Target(str(tmp_path / "run")))
+    known = {each.name: each.value for each in subject.page.controls}
+    assert (known["threshold"], known["horizon"]) == ("0.2", "2")
     assert subject.first.certified
     assert subject.build({}).game.thresholds == [0.2]
     assert subject.build({"threshold": "0.1"}).game.thresholds == [0.1]
@@ -244,22 +245,21 @@ def test_files_that_a_run_folder_names_are_not_opened(tmp_path, capsys):
     path = tmp_path / "run" / "scenario.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "name": "charging", "options": {"sessions": "/etc/passwd"}}))
-    subject = _subject(Target(str(tmp_path / "run")))
-    assert isinstance(subject, ThresholdSubject)
+    subject = subject_of(Target(str(tmp_path / "run")))
+    assert [each.name for each in subject.page.controls] == ["threshold 0"]
     assert "--sessions" in capsys.readouterr().err
     assert subject.build({"threshold 0": "0.05"}).game.thresholds == [0.05]
 
 
 def test_a_game_file_has_its_thresholds(tmp_path):
     cmpg.save_game(cmpg.scenarios.counter_example(), tmp_path / "game.npz")
-    desk = Desk(_subject(Target(str(tmp_path / "game.npz"))), 1e-6)
+    desk = Desk(subject_of(Target(str(tmp_path / "game.npz"))), 1e-6)
     assert desk.answer({"threshold 0": "0.25"})["verdict"]["status"] == "CERTIFIED"
     assert "a number is required" in desk.answer({"threshold 0": "x"})["problem"]
 
 
-def test_a_failure_of_the_library_does_not_end_the_page(monkeypatch):
-    desk = Desk(ScenarioSubject.of(Origin("counter-example", {})), 1e-6)
-    monkeypatch.setattr(ScenarioSubject, "build", lambda *_: 1 / 0)
+def test_a_failure_of_the_library_does_not_end_the_page():
+    desk = Desk(replace(scenario_subject(Origin("counter-example", {})), build=lambda _: 1 / 0), 1e-6)
     assert "ZeroDivisionError" in desk.answer({})["problem"]
 
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 from browser import CHROMIUM, Browser
 
-from cmpg.cli.live import Desk, _subject
+from cmpg.cli.live import Desk, subject_of
 from cmpg.cli.loopback import LoopbackServer
 from cmpg.cli.targets import Target
 
@@ -45,7 +45,7 @@ def browser():
 
 @pytest.fixture
 def served():
-    with LoopbackServer(Desk(_subject(Target("spectrum")), 1e-6).routes()) as server:
+    with LoopbackServer(Desk(subject_of(Target("spectrum")), 1e-6).routes()) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -88,7 +88,7 @@ def test_the_answer_follows_the_slider_and_two_can_be_compared_and_kept(browser,
 
 
 def test_a_page_that_begins_with_a_problem_says_so(browser):
-    desk = Desk(_subject(Target("robots", {"num_agents": 60})), 1e-6)  # the sample has starts for ten
+    desk = Desk(subject_of(Target("robots", {"num_agents": 60})), 1e-6)  # the sample has starts for ten
     with LoopbackServer(desk.routes()) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs
 
 import cmpg
@@ -76,7 +76,7 @@ def live(
 
     GAME may also be a run folder, whose answer is the first one's start.
     """
-    desk = Desk(_subject(target), finite("epsilon", epsilon, positive=True))
+    desk = Desk(subject_of(target), finite("epsilon", epsilon, positive=True))
     on_interrupt(lambda: "")
     with LoopbackServer(desk.routes()) as server:
         show(f"{desk.subject.page.title}: open {server.url}", "Only this machine can reach it. Ctrl-C stops it.")
@@ -104,135 +104,100 @@ class Built:
     drawing: Drawing | None
 
 
-class Subject(Protocol):
+@dataclass(frozen=True, eq=False)
+class Subject:
     """What the page is about: a game for every choice of options."""
 
-    @property
-    def page(self) -> LivePage:
-        """Its title and its options."""
-
-    @property
-    def first(self) -> Result | None:
-        """An answer that is known already."""
-
-    def build(self, words: Mapping[str, str]) -> Built:
-        """Return the game that the words of the page make; raise if a word makes no sense."""
+    page: LivePage
+    build: Callable[[Mapping[str, str]], Built]  # from the words of the page; raises if one makes no sense
+    first: Result | None = None  # an answer that is known already
 
 
-def _subject(target: Target) -> Subject:
+def subject_of(target: Target) -> Subject:
     """Return what the command line names: a scenario, a game file, or a run folder."""
     path = Path(target.name)
     if path.is_dir():
         return _subject_of_run(path)
     if path.suffix.lower() in FILES:
-        return ThresholdSubject.of(target.build(), title=path.name)
-    return ScenarioSubject.of(target.origin())
+        return _thresholds_subject(target.build(), title=path.name)
+    return scenario_subject(target.origin())
 
 
 def _subject_of_run(folder: Path) -> Subject:
     """Return the scenario of a run with its options; its game if it is of none, or if the options name files."""
-    from cmpg.files.run_folder import load_run
     from cmpg.sweeps.grid import word_of
 
-    run = load_run(folder)
+    run = files.run_folder.load_run(folder)
     named = SCENARIOS.get(run.origin.name)
-    if named is None:
-        return ThresholdSubject.of(run.game, title=run.origin.name, drawing=run.drawing, first=run.result)
-    files = [name for name in run.origin.options if name in READ_FILES]
-    if files:
-        given = ", ".join(spoken(name) for name in files)
+    given = ", ".join(spoken(name) for name in run.origin.options if name in READ_FILES)
+    if named is not None and given:
         remark(
             f"{folder}: the run was made with {given}, and files that a folder names are not opened. The thresholds of "
             f"its game can be changed; for all options: cmpg live {named.name} {given} …"
         )
-        return ThresholdSubject.of(run.game, title=run.origin.name, drawing=run.drawing, first=run.result)
+    if named is None or given:
+        return _thresholds_subject(run.game, title=run.origin.name, drawing=run.drawing, first=run.result)
     hints, options = option_types(named.function), {}
     for word, value in run.origin.options.items():
         name = named.option(word)
         options[name] = value if value is None else converted(spoken(name), word_of(value), hints[name])
-    return ScenarioSubject.of(Origin(named.name, options), first=run.result)
+    return scenario_subject(Origin(named.name, options), first=run.result)
 
 
-@dataclass(frozen=True, eq=False)
-class ScenarioSubject:
-    """A scenario: the page changes its numbers and choices, and the rest stays as the command line has it."""
+def scenario_subject(origin: Origin, *, first: Result | None = None) -> Subject:
+    """Lay out a scenario: the page changes its numbers and choices, and the rest stays as the command line has it."""
+    named = scenario(origin.name)
+    hints, values = option_types(named.function), {**named.options, **origin.options}
+    made = [control_of(name, hints[name], values[name], meaning) for name, meaning in listed_options(named).items()]
+    controls = [control for control in made if control is not None]
+    controls.sort(key=lambda each: each.name != "threshold")  # what most want to change comes first
+    changed = {each.name for each in controls}
+    # Files by their names alone: a saved page may go to others.
+    fixed = {
+        spoken(name)[2:]: Path(str(value)).name if name in READ_FILES else str(value)
+        for name, value in origin.options.items()
+        if name not in changed
+    }
 
-    origin: Origin
-    page: LivePage
-    first: Result | None = None
-
-    @classmethod
-    def of(cls, origin: Origin, *, first: Result | None = None) -> ScenarioSubject:
-        """Lay out the options of a scenario."""
-        named = scenario(origin.name)
-        hints, values = option_types(named.function), {**named.options, **origin.options}
-        controls = []
-        for name, meaning in listed_options(named).items():
-            made = control_of(name, hints[name], values[name], meaning)
-            if made is not None:
-                controls.append(made)
-        controls.sort(key=lambda each: each.name != "threshold")  # what most want to change comes first
-        changed = {each.name for each in controls}
-        given = {name: value for name, value in origin.options.items() if name not in changed}
-        # Files by their names alone: a saved page may go to others.
-        fixed = {
-            spoken(name)[2:]: Path(str(value)).name if name in READ_FILES else str(value)
-            for name, value in given.items()
-        }
-        return cls(origin, report.live.LivePage(named.name, named.summary.replace("`", ""), controls, fixed), first)
-
-    def build(self, words: Mapping[str, str]) -> Built:
-        """Build the scenario."""
+    def build(words: Mapping[str, str]) -> Built:
         from cmpg.scenarios.drawings import drawing_of
 
-        named = scenario(self.origin.name)
-        options = dict(self.origin.options)
-        hints = option_types(named.function)
-        for control in self.page.controls:
-            word = _word(words, control)
+        options = dict(origin.options)
+        for control in controls:
+            word, hint = _word(words, control), hints[control.name]
             if word == control.value:
                 continue
             if not word:
                 options.pop(control.name, None)
-            elif control.choices:
-                options[control.name] = converted(control.label, word, hints[control.name])
-            else:
-                kinds = alternatives(hints[control.name])
-                whole = int in kinds and float not in kinds
-                options[control.name] = converted(control.label, word, int if whole else float)
-        origin = Origin(named.name, options)
-        return Built(named.build(**options), origin, drawing_of(origin))
+                continue
+            if not control.choices:
+                hint = int if int in alternatives(hint) and float not in alternatives(hint) else float
+            options[control.name] = converted(control.label, word, hint)
+        chosen = Origin(named.name, options)
+        return Built(named.build(**options), chosen, drawing_of(chosen))
+
+    return Subject(report.live.LivePage(named.name, named.summary.replace("`", ""), controls, fixed), build, first)
 
 
-@dataclass(frozen=True, eq=False)
-class ThresholdSubject:
-    """A game as it is: the page changes its thresholds."""
+def _thresholds_subject(
+    game: Game, *, title: str, drawing: Drawing | None = None, first: Result | None = None
+) -> Subject:
+    """Lay out a game as it is: the page changes its thresholds; more than it can have keep their values."""
+    meaning = "Largest expected cost allowed."
+    controls = [
+        number_control(f"threshold {j}", game.names.constraint(j), float(limit), meaning)
+        for j, limit in enumerate(game.thresholds[:MAX_THRESHOLDS])
+    ]
 
-    game: Game
-    page: LivePage
-    drawing: Drawing | None = None
-    first: Result | None = None
-
-    @classmethod
-    def of(
-        cls, game: Game, *, title: str, drawing: Drawing | None = None, first: Result | None = None
-    ) -> ThresholdSubject:
-        """Lay out the thresholds of a game; more than a page can have keep their values."""
-        meaning = "Largest expected cost allowed."
-        controls = [
-            number_control(f"threshold {j}", game.names.constraint(j), float(limit), meaning)
-            for j, limit in enumerate(game.thresholds[:MAX_THRESHOLDS])
-        ]
-        return cls(game, report.live.LivePage(title, "", controls, {}), drawing, first)
-
-    def build(self, words: Mapping[str, str]) -> Built:
-        """Return the game with other thresholds."""
-        limits = [float(limit) for limit in self.game.thresholds]
-        for j, control in enumerate(self.page.controls):
+    def build(words: Mapping[str, str]) -> Built:
+        thresholds = [float(limit) for limit in game.thresholds]
+        for j, control in enumerate(controls):
             word = _word(words, control)
-            limits[j] = limits[j] if word in ("", control.value) else converted(control.label, word, float)
-        game = self.game.with_thresholds(limits) if limits else self.game
-        return Built(game, Origin(self.page.title, {}), self.drawing)
+            if word not in ("", control.value):
+                thresholds[j] = converted(control.label, word, float)
+        return Built(game.with_thresholds(thresholds) if thresholds else game, Origin(title, {}), drawing)
+
+    return Subject(report.live.LivePage(title, "", controls, {}), build, first)
 
 
 def _word(words: Mapping[str, str], control: Control) -> str:
